@@ -13,8 +13,9 @@ combines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
+from typing import Final, NamedTuple
 
 from loopwright.autosched.contiguous import seamless_tail
 from loopwright.autosched.decision import Decision
@@ -24,8 +25,11 @@ from loopwright.autosched.gpu.reduction_plan import ColumnPlan, column_plan
 from loopwright.autosched.gpu.result_numbers import bound_grid, lanes_along
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry
-from loopwright.autosched.small_steps import extent_of, fused, loops_below, loops_by_axis
+from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
+from loopwright.ir import Expr
 from loopwright.schedule import BlockRV, LoopRV, Schedule
+
+_JOINED: Final = 2  # dimensions at most: quotients of quotients are not proved to be neighbours
 
 
 def reduce_columns(
@@ -41,7 +45,7 @@ def reduce_columns(
     spatial = [axis for axis in facts.spatial if axis is not along] + [along]
     if after:  # what follows has its loops in the order of the result
         spatial = list(facts.spatial)
-    joined = seamless_tail(spatial, facts) if spatial[-1] is along else 1
+    joined = min(_JOINED, seamless_tail(spatial, facts)) if spatial[-1] is along else 1
     columns, outer = spatial[-joined:], spatial[:-joined]
     loops = loops_by_axis(sch, block, facts)
     order = [*outer, *columns, *facts.reduce]
@@ -74,29 +78,25 @@ def reduce_columns(
     decision.chose(f"chunks of {plan.chunk} rows", "the columns are too few to keep all multiprocessors busy")
 
 
-def _in_blocks(
-    sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[str], groups: tuple[int, int]
-) -> None:
+def _in_blocks(sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[str], groups: tuple[int, int]) -> None:
     """Some columns for each block of threads."""
     if plan.y > 1:
         _rows_of_threads(sch, block, plan, after, groups)
         return
     sch.split(sch.get_loops(block)[-1], [None, plan.several])
     last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
-    tile, rest, columns = _tile(sch, block, plan, groups)
-    own_tile, _, own_columns = _tile(sch, last, plan, groups)
-    x, lane = sch.split(columns, [plan.x, plan.lanes])
-    own_x, own_lane = sch.split(own_columns, [plan.x, plan.lanes])
-    sch.reorder(x, *rest, lane)
-    _bind_tiles(sch, [tile, own_tile], last, groups)
-    sch.bind(x, "threadIdx.x")
-    sch.bind(own_x, "threadIdx.x")
+    parts = [_tiled(sch, block, plan, groups), _tiled(sch, last, plan, groups)]
+    threads = [sch.split(part.columns, [plan.x, plan.lanes]) for part in parts]
+    sch.reorder(threads[0][0], *parts[0].rest, threads[0][1])
+    _bind_tiles(sch, parts, last, groups)
+    for x, _ in threads:
+        sch.bind(x, "threadIdx.x")
     if after:
         sch.set_scope(block, 0, "local")
-    sch.unroll(rest[-1])
-    if plan.lanes > 1:
-        sch.vectorize(lane)
-        sch.vectorize(own_lane)
+    sch.unroll(parts[0].rest[-1])
+    for _, lane in threads:
+        if plan.lanes > 1:
+            sch.vectorize(lane)
 
 
 def _rows_of_threads(
@@ -107,56 +107,70 @@ def _rows_of_threads(
     partial = sch.rfactor(y, 0)
     put = sch.cache_write(partial, 0, "local")
     last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
-    tiles = []
-    threads = []
-    lanes = []
-    for part in (partial, put):
-        first = 0
-        if part is put:
-            first = 1
-        tile, rest, columns = _tile(sch, part, plan, groups, first)
-        x, lane = sch.split(columns, [plan.x, plan.lanes])
-        *rest, y = rest if part is partial else sch.get_loops(put)[:1]
-        sch.reorder(tile, y, x, *rest, lane)
-        tiles.append(tile)
+    if groups[1] > 1:
+        # A tile of columns is no box of several dimensions, and memory is as large as the box around it.
+        for own in (partial, put):
+            sch.transform_layout(own, ("write", 0), _joined_columns(sch, own, groups[1]))
+    parts = [_tiled(sch, partial, plan, groups), _tiled(sch, put, plan, groups, 1)]
+    lanes, threads = [], []
+    for part in parts:
+        x, lane = sch.split(part.columns, [plan.x, plan.lanes])
+        y, steps = (part.first[0], []) if part.first else (part.rest[-1], part.rest[:-1])
+        sch.reorder(*part.around, part.tile, y, x, *steps, lane)
         threads.append((y, x))
         lanes.append(lane)
-        some = rest[-1] if rest else some
-    for part in (block, last):
-        tile, rest, columns = _tile(sch, part, plan, groups)
-        _, y, x = sch.split(columns, [max(1, ceil(plan.lanes / plan.y)), plan.y, plan.x])
-        tiles.append(tile)
+    for part in (_tiled(sch, block, plan, groups), _tiled(sch, last, plan, groups)):
+        _, y, x = sch.split(part.columns, [ceil(plan.lanes / plan.y), plan.y, plan.x])
         threads.append((y, x))
-        steps = rest if part is block else steps
-    _bind_tiles(sch, tiles, last, groups)
+        parts.append(part)
+    _bind_tiles(sch, parts, last, groups)
     for y, x in threads:
         sch.bind(y, "threadIdx.y")
         sch.bind(x, "threadIdx.x")
     sch.set_scope(put, 0, "shared")
     if after:
         sch.set_scope(block, 0, "local")
-    sch.unroll(some)
-    sch.unroll(steps[0])
-    if plan.lanes > 1:
-        for lane in lanes:
+    sch.unroll(parts[0].rest[-2])
+    sch.unroll(parts[2].rest[0])
+    for lane in lanes:
+        if plan.lanes > 1:
             sch.vectorize(lane)
 
 
-def _tile(
-    sch: Schedule, block: BlockRV, plan: ColumnPlan, groups: tuple[int, int], first: int = 0
-) -> tuple[LoopRV, list[LoopRV], LoopRV]:
-    """The loop over tiles of columns, the loops that reduce, and the loop over the columns of a tile.
+def _joined_columns(sch: Schedule, block: BlockRV, columns: int) -> Callable[..., list[Expr]]:
+    """The last dimensions of what the block writes as one."""
+    sizes = sch.get(block).writes[0].buffer.shape[-columns:]
 
-    The columns are one loop already where the block reduces; where it does not, there are as many as dimensions.
-    """
-    loops = list(sch.get_loops(block))[first:]
+    def joined(*indices: Expr) -> list[Expr]:
+        result = indices[-columns]
+        for index, size in zip(indices[len(indices) - columns + 1 :], sizes[1:], strict=True):
+            result = result * size + index
+        return [*indices[:-columns], result]
+
+    return joined
+
+
+class _Tiled(NamedTuple):
+    """The loops of a block: its columns are tiles."""
+
+    first: list[LoopRV]  # of the rows of threads, where they are a dimension of what is copied
+    around: list[LoopRV]
+    tile: LoopRV
+    columns: LoopRV  # of a tile
+    rest: list[LoopRV]  # which reduce
+
+
+def _tiled(sch: Schedule, block: BlockRV, plan: ColumnPlan, groups: tuple[int, int], first: int = 0) -> _Tiled:
+    """Split the columns into tiles. They are one loop where the block reduces; or as many as there are dimensions."""
+    loops = list(sch.get_loops(block))
     outer, columns = groups
-    count = 1 if sch.get(block).init is not None else columns
-    tile, inside = sch.split(fused(sch, loops[outer : outer + count]), [None, plan.x * plan.lanes])
-    return tile, loops[outer + count :], inside
+    begin = first + outer
+    end = begin + (1 if sch.get(block).init is not None else columns)
+    tile, inside = sch.split(fused(sch, loops[begin:end]), [None, plan.x * plan.lanes])
+    return _Tiled(loops[:first], loops[first:begin], tile, inside, loops[end:])
 
 
-def _bind_tiles(sch: Schedule, tiles: Sequence[LoopRV], last: BlockRV, groups: tuple[int, int]) -> None:
+def _bind_tiles(sch: Schedule, parts: Sequence[_Tiled], last: BlockRV, groups: tuple[int, int]) -> None:
     """The nests of all parts as one kernel."""
-    sch.merge(*tiles)
+    sch.merge(*[part.tile for part in parts])
     bound_grid(sch, sch.get_loops(last)[: groups[0] + 1])

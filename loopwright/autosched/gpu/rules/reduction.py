@@ -31,6 +31,7 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_blocks import facts_in, row_run
 from loopwright.autosched.row_nest import results_first
 from loopwright.autosched.small_steps import extent_of, fused, loops_below
+from loopwright.ir import BufferStore
 from loopwright.schedule import BlockRV, Schedule
 
 
@@ -61,13 +62,17 @@ class Reduction:
             return
         else:
             _reduce_rows(sch, facts, entries[1:], machine, decision)
-        note_roofline(decision, [facts_in(entry) for entry in entries], machine)
+        note_roofline(decision, [entry.facts for entry in entries if entry.facts is not None], machine)
 
 
 def _has_number(pending: Sequence[Entry], program: Program) -> bool:
     """Whether the second block computes one number of each result of the first, which nobody else reads."""
     facts, after = facts_in(pending[0]), pending[1].facts if len(pending) > 1 else None
-    if after is None or not after.is_injective or program.is_output(facts.write.buffer):
+    if program.is_output(facts.write.buffer):
+        return False
+    if not facts.write.buffer.shape and len(pending) > 1:
+        return after is None and _is_number(pending[1]) and program.is_read_by(facts.write.buffer, pending[1])
+    if after is None or not after.is_injective:
         return False
     own = [access for access in after.reads if access.buffer is facts.write.buffer]
     if not own or not program.is_read_by(facts.write.buffer, pending[1]) or not facts.writes_in_order:
@@ -81,6 +86,12 @@ def _has_number(pending: Sequence[Entry], program: Program) -> bool:
         if not access.is_affine or [list(form.terms.items()) for form in moving] != [[(axis.var, 1)] for axis in axes]:
             return False
     return [axis.extent for axis in axes] == [axis.extent for axis in spatial]
+
+
+def _is_number(entry: Entry) -> bool:
+    """Whether it stores one number."""
+    block = entry.realize.block
+    return isinstance(block.body, BufferStore) and block.init is None and not block.body.buffer.shape
 
 
 def _fits(facts: BlockFacts, entries: Sequence[Entry], machine: GpuMachine) -> bool:
@@ -106,7 +117,7 @@ def _reduce_rows(
     itemsize = max([bytes_of(str(access.buffer.dtype)) for access in facts.reads], default=4)
     plan = row_plan(length, lanes, itemsize, count, machine)
     row = fused(sch, sch.get_loops(block)[len(facts.spatial) :])
-    decision.chose(f"{plan.threads} threads a block, {plan.lanes} a load", f"{plan.several} loads are under way together")
+    decision.chose(f"{plan.threads} threads a block, {plan.lanes} a load", f"{plan.several} loads are under way")
     if plan.chunk is None:
         _in_one_block(sch, block, plan, [entry.name for entry in after])
         return
