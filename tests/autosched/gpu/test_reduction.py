@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import autosched, te, topi
+from loopwright import autosched, te, tir, topi
 from loopwright.autosched.gpu import GpuMachine
 from loopwright.autosched.gpu.reduction_plan import ColumnPlan, RowPlan, column_plan, row_plan
 
@@ -160,3 +160,33 @@ def test_what_is_computed_first_is_not_stored():
     module(x, y, result)
     np.testing.assert_allclose(result, x.astype("float64") @ y, rtol=1e-5)
     assert len(set(re.findall(r"main_kernel(?:_\d+)?\b", module.get_source()))) == 2
+
+
+def argmax_of(data):
+    """The index of the greatest value, of equal ones the lowest index: one pass with a tuple."""
+
+    def better(a, b):
+        first = te.any(a[1] > b[1], te.all(a[1].equal(b[1]), a[0] < b[0]))
+        return tir.Select(first, a[0], b[0]), tir.Select(first, a[1], b[1])
+
+    combined = te.comm_reducer(better, lambda i, v: (te.max_value(i), te.min_value(v)), name="argmax")
+    k = te.reduce_axis((0, data.shape[-1]), name="k")
+    shape = data.shape[:-1]
+    return te.compute(shape, lambda *at: combined((k.var, data(*at, k)), axis=k), name="best")
+
+
+@pytest.mark.parametrize("shape", [(70001,), (999,), (3, 70000), (40, 70)])
+def test_tuples_are_one_pass(shape):
+    data = te.placeholder(shape, "int32", name="A")
+    where, value = argmax_of(data)
+    plan = autosched.apply([data, where, value], EMULATED)
+    assert [decision.rule for decision in plan.decisions] == ["reduction" if shape != (40, 70) else "rows"]
+    module = lw.build(plan.mod, target=EMULATED)
+    given = np.random.default_rng(0).integers(-300, 300, shape).astype("int32")
+    for order in ("forwards", "backwards", "random"):
+        module.set_thread_order(order)
+        at, best = np.zeros(shape[:-1], "int32"), np.zeros(shape[:-1], "int32")
+        module(given, at, best)
+        np.testing.assert_array_equal(at, given.argmax(-1))
+        np.testing.assert_array_equal(best, given.max(-1))
+    assert "shfl" in module.get_source()

@@ -44,8 +44,11 @@ class Reduction:
         facts = pending[0].facts
         if facts is None or not facts.is_reduction or facts.block.init is None or facts.reads_itself:
             return 0
-        if len(facts.stores) > 1 or any(axis.extent == 0 for axis in facts.axes) or not may_regroup(pending[0].realize):
+        if any(axis.extent == 0 for axis in facts.axes) or not may_regroup(pending[0].realize):
             return 0
+        best = vector_axis(facts)
+        if len(facts.stores) > 1 and best is not None and not best.is_reduce:
+            return 0  # not yet supported: tuples across memory
         count = 1 + _has_number(pending, program)
         return count if row_run(pending) <= count else 0
 
@@ -141,10 +144,11 @@ def _in_one_block(sch: Schedule, block: BlockRV, plan: RowPlan, after: Sequence[
     sch.reorder(own_thread, steps, some, own_lane)
     sch.bind(own_thread, "threadIdx.x")
     sch.bind(thread, "threadIdx.x")
-    sch.set_scope(partial, 0, "local")
+    for k in range(len(sch.get(partial).writes)):
+        sch.set_scope(partial, k, "local")
     sch.unroll(some)
     if plan.lanes > 1:
         sch.vectorize(own_lane)
         sch.unroll(lane)
-    if after:
-        sch.set_scope(block, 0, "shared")
+    for k in range(len(sch.get(block).writes)) if after else ():
+        sch.set_scope(block, k, "shared")
