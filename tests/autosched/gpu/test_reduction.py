@@ -190,3 +190,30 @@ def test_tuples_are_one_pass(shape):
         np.testing.assert_array_equal(at, given.argmax(-1))
         np.testing.assert_array_equal(best, given.max(-1))
     assert "shfl" in module.get_source()
+
+
+def test_the_statistics_of_a_batch():
+    data = te.placeholder((6, 5, 9, 8), name="data")
+    given = [te.placeholder((5,), name=name) for name in ("gamma", "beta", "mean", "var")]
+    out = topi.nn.batch_norm(data, *given, training=True)[0]
+    plan = autosched.apply([data, *given, out], EMULATED)
+    assert "default binding" not in plan.explain()
+    module = lw.build(plan.mod, target=EMULATED)
+    x = np.random.default_rng(0).standard_normal((6, 5, 9, 8)).astype("float32")
+    gamma, beta = np.random.default_rng(1).random((2, 5), "float32")
+    result = np.zeros_like(x)
+    module(x, gamma, beta, np.zeros(5, "float32"), np.ones(5, "float32"), result)
+    mean, var = [value.reshape(1, 5, 1, 1) for value in (x.mean((0, 2, 3)), x.var((0, 2, 3)))]
+    wanted = (x - mean) / np.sqrt(var + 1e-5) * gamma.reshape(1, 5, 1, 1) + beta.reshape(1, 5, 1, 1)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_softmax_of_few_long_rows_is_done_in_chunks():
+    data = te.placeholder((2, 140000), name="data")
+    plan = autosched.apply([data, topi.nn.softmax(data)], EMULATED)
+    assert "rows" not in [decision.rule for decision in plan.decisions]
+    x = np.random.default_rng(0).standard_normal((2, 140000)).astype("float32")
+    result = np.zeros_like(x)
+    lw.build(plan.mod, target=EMULATED)(x, result)
+    e = np.exp(x.astype("float64"))
+    np.testing.assert_allclose(result, e / e.sum(1, keepdims=True), rtol=1e-4)

@@ -24,11 +24,11 @@ from loopwright.autosched.gpu.reduction_plan import RowPlan, row_plan
 from loopwright.autosched.gpu.result_numbers import lanes_along, result_loop
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.row_threads import row_threads
-from loopwright.autosched.gpu.rules.rows import Rows
+from loopwright.autosched.gpu.rules.rows import Rows, are_few_and_long
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
-from loopwright.autosched.row_blocks import facts_in, row_run
+from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_run
 from loopwright.autosched.row_nest import results_first
 from loopwright.autosched.small_steps import extent_of, fused, loops_below
 from loopwright.ir import BufferStore
@@ -50,7 +50,7 @@ class Reduction:
         if len(facts.stores) > 1 and best is not None and not best.is_reduce:
             return 0  # not yet supported: tuples across memory
         count = 1 + _has_number(pending, program)
-        return count if row_run(pending) <= count else 0
+        return 0 if _is_for_rows(pending[: row_run(pending)], count, program) else count
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
@@ -66,6 +66,16 @@ class Reduction:
         else:
             _reduce_rows(sch, facts, entries[1:], machine, decision)
         note_roofline(decision, [entry.facts for entry in entries if entry.facts is not None], machine)
+
+
+def _is_for_rows(group: Sequence[Entry], alone: int, program: Program) -> bool:
+    """Whether the rule of rows does more than a reduction and its number together: each row by one block of threads."""
+    if len(group) <= alone:
+        return False
+    kept = inner_buffers(group, program)
+    if any(facts_in(entry).write.buffer not in kept for entry in group[:-1]):
+        return False
+    return not are_few_and_long(group)
 
 
 def _has_number(pending: Sequence[Entry], program: Program) -> bool:
