@@ -12,7 +12,7 @@ from typing import Final
 
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.nests import independent_loops, length_of_nest, nest_of
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.rule import GpuRule
@@ -21,8 +21,6 @@ from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.autosched.small_steps import fused
 from loopwright.ir import BlockRealize, collect_statements
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-
-THREADS: Final = 256  # a block: enough to hide latency, few enough that a multiprocessor holds several blocks
 
 
 class AsBound:
@@ -66,7 +64,7 @@ class DefaultBinding:
         loops = _loops(sch, entries[0], program)
         count = len(independent_loops(nest)) - self.left_out
         names = ", ".join([loop.name for loop in loops[:count]])
-        threads = machine.threads(THREADS)
+        threads = machine.threads(USUAL_THREADS)
         outer, inner = sch.split(fused(sch, loops[:count]), [None, threads])
         sch.bind(outer, "blockIdx.x")
         sch.bind(inner, "threadIdx.x")
