@@ -111,7 +111,8 @@ class _Form(NamedTuple):
 
 def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     """The longest vectors there can be; single elements where there are none."""
-    widest = max([stream.itemsize for stream in streams.all])
+    # What stands still along the innermost axis, such as the rows that are picked, is not loaded in vectors.
+    widest = max([stream.itemsize for stream in streams.all if stream.is_store or stream.step(order[-1]) != 0])
     lanes = 1 << (max(1, VECTOR_BYTES // widest).bit_length() - 1)
     first = result = _form_of(lanes, facts, streams, order)
     while result.lanes == 1 and lanes > 2 and lanes * widest > _LEAST_BYTES:
@@ -157,7 +158,7 @@ def _form_of(lanes: int, facts: BlockFacts, streams: Streams, order: Sequence[in
         if not _is_aligned(stream, access, streams, outer, lanes):
             why = f"what is accessed of {stream.buffer.name} begins at no multiple of {lanes} elements"
             return single._replace(why=why)
-    size = lanes * max([stream.itemsize for stream in streams.all])
+    size = lanes * max([stream.itemsize for stream, _ in accesses])
     return _Form(lanes, len(order) if is_whole else row, is_cut, f"{size} bytes are one load, or one store")
 
 
