@@ -10,9 +10,11 @@ from typing import Final
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise
+from loopwright.autosched.gpu.rules.gemm import Gemm
 from loopwright.autosched.gpu.rules.rows import Rows
 
 GPU_RULES: Final[list[GpuRule]] = [
+    Gemm(),  # first: a product is a reduction of rows too
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Elementwise(),
     *DEFAULT_RULES,  # last: they take whatever is left
