@@ -21,7 +21,9 @@ from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.runtime.errors import InternalError, NotBuilt
 
-MIN_BLOCKS: Final = "min_blocks_per_multiprocessor"  # an annotation of a loop in a kernel
+# Annotations of a loop in a kernel.
+MIN_BLOCKS: Final = "min_blocks_per_multiprocessor"  # for which the compiler keeps registers
+KEEPS_LOADS: Final = "keeps_loads_before_barriers"  # what is loaded early is meant to be under way early
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
 _WARP: Final = 32

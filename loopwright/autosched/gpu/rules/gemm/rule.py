@@ -63,7 +63,8 @@ class Gemm:
         if max(ceil(size.m / tile.rows), columns // group * size.batch) > _MOST_BLOCKS:
             raise NotWorthIt("the product has more tiles than a grid has blocks")
         epilogue = entries[1].facts if len(entries) > 1 else None
-        Steps(sch, product, tile, group, resident).run(epilogue)
+        scope = "shared" if tile.shared(size.itemsize) <= machine.static_shared_memory else "shared.dyn"
+        Steps(sch, product, tile, group, resident, scope).run(epilogue)
         self._note(decision, product, size, tile, group, machine)
         facts_of_all = [entry.facts for entry in entries if entry.facts is not None]
         share = min(0.95, size.flops * max(1, size.itemsize // 4) / machine.flops / seconds(tile, size, machine))

@@ -40,8 +40,9 @@ class Operand:
 class Steps:
     """Schedules one product."""
 
-    def __init__(self, sch: Schedule, product: Product, tile: Tile, group: int, resident: int) -> None:
+    def __init__(self, sch: Schedule, product: Product, tile: Tile, group: int, resident: int, scope: str) -> None:
         self.sch, self.product, self.tile, self.resident = sch, product, tile, resident
+        self.scope = scope  # of shared memory
         self.group = group  # columns of tiles that are walked row by row before the next ones
 
     def run(self, epilogue: BlockFacts | None) -> None:
@@ -61,6 +62,7 @@ class Steps:
         sch.annotate(slabs, "software_pipeline_stage", [0, 0, 0, 0, 1])
         sch.annotate(slabs, "software_pipeline_order", order)
         sch.annotate(slabs, "software_pipeline_predicated", 1)
+        sch.annotate(slabs, "keeps_loads_before_barriers", 1)
         if self.resident > 1:
             sch.annotate(slabs, "min_blocks_per_multiprocessor", self.resident)
 
@@ -162,7 +164,7 @@ class Steps:
     def _operand(self, block: BlockRV, operand: Operand, copy: BlockRV | None, slabs: LoopRV, steps: LoopRV) -> None:
         """From memory to registers, from there to shared memory, and vectors of that to registers again."""
         sch = self.sch
-        shared = sch.cache_read(block, operand.position, "shared")
+        shared = sch.cache_read(block, operand.position, self.scope)
         loaded = sch.cache_read(shared, 0, "local") if copy is None else copy
         self._lay_out(shared, operand)
         fragment = sch.cache_read(block, operand.position, "local")

@@ -16,8 +16,11 @@ from typing import Final
 from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 
 STAGES: Final = 2  # slabs in shared memory: one is read while the next one is filled
+_SCHEDULERS: Final = 4  # of a multiprocessor
 _OTHER_REGISTERS: Final = 24  # of a thread, for addresses and counters
 _REACHED: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
+_L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
+_EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
 _HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
 
 
@@ -65,7 +68,15 @@ class Tile:
     def resident(self, itemsize: int, machine: GpuMachine) -> int:
         """Blocks of a multiprocessor at once."""
         registers = -(-self.registers(itemsize) // 8) * 8
-        return machine.gpu.blocks_per_multiprocessor(self.threads, self.shared(itemsize), registers)
+        blocks = machine.gpu.blocks_per_multiprocessor(self.threads, self.shared(itemsize), registers)
+        while blocks > 1 and self._registers_of(blocks, machine) < registers:
+            blocks -= 1
+        return blocks
+
+    def _registers_of(self, blocks: int, machine: GpuMachine) -> int:
+        """How many a thread gets: each of the schedulers has a part of the warps, and of the registers."""
+        warps = ceil(blocks * self.threads / machine.warp / _SCHEDULERS) * _SCHEDULERS
+        return machine.gpu.registers_per_multiprocessor // (warps * machine.warp)
 
     def loads(self, extent: int, is_transposed: bool) -> bool:
         """Whether the threads share out a slab of `extent` rows or columns of an operand evenly, vector by vector."""
@@ -134,7 +145,9 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
     flops = 2.0 * tile.rows * tile.columns * ceil(size.k / tile.depth) * tile.depth
     rate = machine.flops / machine.multiprocessors * share_of_peak(tile, together, machine)
     start = 1.0 + 1.5 * tile.depth / size.k  # the first slab arrives before anything is computed
-    return each * flops * start * max(1, size.itemsize // 4) / rate
+    arithmetic = each * flops * start * max(1, size.itemsize // 4) / rate
+    read = (tile.rows + tile.columns) * size.k * size.itemsize * blocks
+    return arithmetic + _EXPOSED * read / (_L2 * machine.bandwidth)
 
 
 def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
