@@ -171,7 +171,8 @@ SOURCE = """
 @T.prim_func
 def main(A: T.Buffer(({n}, 4)), C: T.Buffer(({n}, 4))):
     for i in T.serial({n}, annotations={{
-        "software_pipeline_stage": {stages}, "software_pipeline_order": {orders}, "software_pipeline_predicated": {p}}}):
+        "software_pipeline_stage": {stages}, "software_pipeline_order": {orders},
+        "software_pipeline_predicated": {p}}}):
         B = T.decl_buffer((4,))
         D = T.decl_buffer((4,))
         for k in range(4):

@@ -143,10 +143,7 @@ def test_a_library_with_host_code_beside_kernels(tmp_path: Path, by_name: list[s
 
 
 def test_the_best_image_is_loaded_and_ptx_with_a_word(
-    tmp_path: Path,
-    by_name: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    gpu: FakeGpu,  # noqa: F811
+    tmp_path: Path, by_name: list[str], monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu  # noqa: F811
 ):
     gpu.kernel("main_kernel", add)
     a, b, c = [lw.nd.array(np.ones(1000, "float32"), lw.cuda(0)) for _ in range(3)]
