@@ -42,6 +42,7 @@ class Steps:
 
     def __init__(self, sch: Schedule, product: Product, tile: Tile, group: int, resident: int, scope: str) -> None:
         self.sch, self.product, self.tile, self.resident = sch, product, tile, resident
+        self.bound: list[tuple[LoopRV, str]] = []
         self.scope = scope  # of shared memory
         self.group = group  # columns of tiles that are walked row by row before the next ones
 
@@ -58,6 +59,8 @@ class Steps:
         self._stored(last, where)
         for access, copy in zip(sides, copies, strict=True):
             self._operand(block, self._operand_of(block, access, copy), copy, slabs, steps)
+        for loop, tag in self.bound:  # last: no step before them has to show whose memory is whose
+            sch.bind(loop, tag)
         order = [0, 3, 1, 4, 2]  # loads, arithmetic, stores to shared memory
         sch.annotate(slabs, "software_pipeline_stage", [0, 0, 0, 0, 1])
         sch.annotate(slabs, "software_pipeline_order", order)
@@ -123,7 +126,7 @@ class Steps:
         if len(over) > 2:
             over = [fused(sch, over[:-2]), *over[-2:]]
         for loop, axis in zip(reversed(over), "xyz", strict=False):
-            sch.bind(loop, f"blockIdx.{axis}")
+            self.bound.append((loop, f"blockIdx.{axis}"))
         self._bind(x, y, z)
         for loop in (steps, row_piece, row, column_piece, column):
             sch.unroll(loop)
@@ -146,7 +149,7 @@ class Steps:
 
     def _bind(self, x: LoopRV, y: LoopRV, z: LoopRV) -> None:
         for loop, axis in ((x, "x"), (y, "y"), (z, "z")):
-            self.sch.bind(loop, f"threadIdx.{axis}")
+            self.bound.append((loop, f"threadIdx.{axis}"))
 
     # --- operands -------------------------------------------------------------------------------------------------
 
