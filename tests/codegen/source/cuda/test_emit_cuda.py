@@ -54,6 +54,20 @@ const float *__restrict__ B, float *__restrict__ C, int32_t n) {
     )
 
 
+def test_what_annotations_of_a_loop_say_of_its_kernel():
+    @T.prim_func
+    def sums(A: T.Buffer((64, 8)), B: T.Buffer(64)):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            B[t] = T.float32(0)
+            for k in T.serial(8, annotations={"min_blocks_per_multiprocessor": 2, "keeps_loads_before_barriers": 1}):
+                B[t] = B[t] + A[t, k]
+
+    text = lw.build(sums, target="cuda").get_source()
+    assert "__launch_bounds__(64, 2) main_kernel(const float *A, float *B)" in text.replace(
+        "sums_kernel", "main_kernel"
+    )
+
+
 def test_what_the_host_is_told():
     schedule, args = vector_add()
     kernel = lw.build(schedule, args, target="cuda").kernels.kernels["main_kernel"]
