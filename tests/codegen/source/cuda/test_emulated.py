@@ -69,6 +69,17 @@ def test_functions_are_those_of_native_code():
         np.testing.assert_array_equal(one, other, err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_infinities_and_nan_are_told_apart(dtype):
+    A = te.placeholder((6,), dtype, name="A")
+    results = [te.compute((6,), _applied(getattr(tir, name), A), name=name) for name in ("isinf", "isfinite", "isnan")]
+    a = np.array([0, np.finfo(dtype).max, -np.inf, np.inf, np.nan, -np.nan], dtype)
+    got = [np.zeros(6, "bool") for _ in results]
+    lw.build([A, *results], target=EMULATED)(a, *got)
+    for result, wanted in zip(got, (np.isinf(a), np.isfinite(a), np.isnan(a))):
+        np.testing.assert_array_equal(result, wanted)
+
+
 def test_indices_from_data_are_checked():
     X = te.placeholder((50,), name="X")
     Index = te.placeholder((20,), "int32", name="Index")
