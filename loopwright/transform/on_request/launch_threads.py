@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 from loopwright.analysis.effects import stored_memory
 from loopwright.analysis.thread_axes import (
@@ -71,6 +72,8 @@ from loopwright.ir.passes import function_pass
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.flat_index import add_index
+
+_AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
 class NotALaunch(LoweringError, ValueError):
@@ -138,15 +141,30 @@ class _Kernels(Rewriter):
     def visit_For(self, loop: For) -> Stmt:
         return self._kernel(loop) if tag_of(loop) else self.rebuild(loop)
 
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        """A launch is a kernel already, but for the memory that was allocated around it."""
+        is_launch = tag_of(node) and not is_virtual_tag(tag_of(node))
+        if not is_launch or any_statement(node.body, lambda inner: isinstance(inner, For) and bool(tag_of(inner))):
+            return self.rebuild(node)
+        return self._launch(node, node)
+
+    def _launch(self, node: Stmt, kernel: Stmt) -> Stmt:
+        if isinstance(node, AttrStmt) and tag_of(node) and not is_virtual_tag(tag_of(node)):
+            return node.with_(body=self._launch(node.body, kernel))
+        return self._with_memory(node, kernel)
+
     def _kernel(self, loop: For) -> Stmt:
         kernel = _Kernel(loop)
-        body = kernel.write()
+        return kernel.launched(self._with_memory(kernel.write(), loop))
+
+    def _with_memory(self, body: Stmt, kernel: Stmt) -> Stmt:
+        """The body of a kernel, with the memory from outside that it uses allocated in it."""
         for data, nodes in self.waiting.items():
             if _uses_memory(body, data):
-                self.kernels.setdefault(data, []).append(loop)
+                self.kernels.setdefault(data, []).append(kernel)
                 for node in reversed(nodes):
                     body = node.with_(body=body)
-        return kernel.launched(body)
+        return body
 
 
 class _Kernel:
@@ -165,6 +183,8 @@ class _Kernel:
     def _find(self, node: Node) -> None:
         tag = tag_of(node) if isinstance(node, Stmt) else ""
         if tag and not is_virtual_tag(tag) and tag not in self.axes:
+            if tag not in _AXES:
+                raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
             self.extents[tag] = axis_of(node).extent
@@ -243,6 +263,12 @@ class _Inside(Rewriter):
             body = self.place(node.body, running)
             low = self.visit(node.min) if isinstance(node, For) else const(0, var.dtype)
             return For(var, low, self.visit(axis.extent), ForKind.SERIAL, body)
+        if is_block_tag(tag) and tag in running:
+            raise NotALaunch(
+                f"loop {axis.var.name} over {tag} stands inside another loop over {tag}",
+                node,
+                "fuse the two loops and bind the fused one, or bind one of them to another axis",
+            )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
         self.values[axis.var] = add_index(cast(self.kernel.axes[tag], axis.var.dtype), low)
         return self.place(node.body, running | {tag})
