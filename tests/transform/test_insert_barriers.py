@@ -375,6 +375,14 @@ NO_LAUNCH = {
         for tx in T.thread_binding(8, thread="threadIdx.x"):
             B[tx] = L[0]
 """,
+    "L has scope 'local', but is written outside the loops over threadIdx.y": """
+    L = T.decl_buffer((1,), "int32", scope="local")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        L[0] = 3
+        if L[0] > 2:  # all threads ask
+            for ty in T.thread_binding(8, thread="threadIdx.y"):
+                B[ty] = A[ty]
+""",
     "loop tx over blockIdx.x stands inside another loop over blockIdx.x": """
     for bx in T.thread_binding(8, thread="blockIdx.x"):
         for tx in T.thread_binding(8, thread="blockIdx.x"):

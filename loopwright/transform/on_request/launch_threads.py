@@ -179,6 +179,7 @@ class _Kernel:
         pre_order_visit(root, self._find)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
+        self.users = _users(self.regions.body, self.threads)
 
     def _find(self, node: Node) -> None:
         tag = tag_of(node) if isinstance(node, Stmt) else ""
@@ -328,8 +329,9 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         for data in stored_memory(statement):
-            if scope_of(data) != "global" and not is_of_block(scope_of(data)):
-                axes = ", ".join(missing)
+            seen = [tag for tag in missing if tag in self.kernel.users.get(data, ())]
+            if seen and scope_of(data) != "global" and not is_of_block(scope_of(data)):
+                axes = ", ".join(seen)
                 problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
                 raise NotALaunch(problem, statement, "bind a loop around the statement to these axes")
         first = [self.kernel.axes[tag].equal(const(0, self.kernel.axes[tag].dtype)) for tag in missing]
@@ -345,6 +347,39 @@ class _Inside(Rewriter):
 
 def _has_bound(statement: Stmt) -> bool:
     return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node))
+
+
+def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:
+    """The thread axes along which more than the first thread touches a memory."""
+    result: dict[Var, set[str]] = {}
+    running: list[str] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Stmt) and tag_of(node):
+            assert isinstance(node, (For, AttrStmt))
+            running.append(tag_of(node))
+            pre_order_visit(node.body, look)
+            running.pop()
+            return False
+        if isinstance(node, Var):
+            result.setdefault(node, set()).update(running)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            result.setdefault(node.buffer.data, set()).update(running)
+        if isinstance(node, (IfThenElse, LetStmt, For, AttrStmt)) and _has_bound(node):  # every thread asks
+            for part in (node.condition,) if isinstance(node, IfThenElse) else _numbers(node):
+                pre_order_visit(part, everyone)
+        return True
+
+    def everyone(node: Node) -> None:
+        if isinstance(node, BufferLoad):
+            result.setdefault(node.buffer.data, set()).update(axes)
+
+    pre_order_visit(body, look)
+    return result
+
+
+def _numbers(node: LetStmt | For | AttrStmt) -> Sequence[Expr]:
+    return (node.min, node.extent) if isinstance(node, For) else (node.value,)
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:
