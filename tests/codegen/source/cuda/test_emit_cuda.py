@@ -115,6 +115,15 @@ def test_names_that_cuda_has_are_left_to_it():
     np.testing.assert_array_equal(b, a * 2)
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_nvrtc_takes_what_asks_for_infinities(dtype):
+    A = te.placeholder((6,), dtype, name="A")
+    B = te.compute((6,), lambda i: tir.isinf(A[i]), name="B")
+    C = te.compute((6,), lambda i: tir.isfinite(A[i]), name="C")
+    assert ".entry" in lw.build([A, B, C], target="cuda -arch=sm_80").get_source("ptx")
+
+
 # --- refused --------------------------------------------------------------------------------------------------------
 
 
