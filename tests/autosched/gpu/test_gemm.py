@@ -11,7 +11,7 @@ import loopwright as lw
 from loopwright import autosched, te
 from loopwright.autosched.choices import Choices
 from loopwright.autosched.gpu import GpuMachine
-from loopwright.autosched.gpu.rules.gemm.tiles import Size, Tile, seconds, tiles_for
+from loopwright.autosched.gpu.rules.gemm.tiles import Side, Size, Tile, seconds, tiles_for
 from loopwright.runtime.nvidia.nvrtc import NoNvrtc, compile_cuda
 
 EMULATED = "cuda -model=emulated"
@@ -114,7 +114,7 @@ def test_registers_do_not_spill():
 )
 def test_the_tile_that_should_be_fastest(m, n, expected):
     machine = GpuMachine.of(H200)
-    size = Size(m, n, 4096, 1, 4, rows_transposed=True, columns_transposed=False)
+    size = Size(m, n, 4096, 1, 4, Side(True, True), Side(False, True))
     best = min(tiles_for(size, machine), key=lambda tile: seconds(tile, size, machine))
     assert (best.rows, best.columns) == expected
 

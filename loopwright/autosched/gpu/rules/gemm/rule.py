@@ -18,8 +18,16 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
-from loopwright.autosched.gpu.rules.gemm.steps import Steps, is_transposed
-from loopwright.autosched.gpu.rules.gemm.tiles import Size, Tile, seconds, share_of_peak, tiles_for
+from loopwright.autosched.gpu.rules.gemm.steps import Steps, is_aligned, is_transposed
+from loopwright.autosched.gpu.rules.gemm.tiles import (
+    Side,
+    Size,
+    Tile,
+    seconds,
+    share_of_peak,
+    tiles_for,
+    vector_of,
+)
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product, product_of
@@ -118,9 +126,12 @@ def gemm_of(facts: BlockFacts) -> Product | None:
 
 
 def _size_of(product: Product) -> Size:
-    transposed = [is_transposed(access, product) for access in (product.row_operand, product.column_operand)]
     itemsize = bytes_of(product.facts.dtype)
-    return Size(product.m, product.n, product.k, product.batch, itemsize, transposed[0], transposed[1])
+    sides = [
+        Side(is_transposed(access, product), is_aligned(access, product, vector_of(itemsize)))
+        for access in (product.row_operand, product.column_operand)
+    ]
+    return Size(product.m, product.n, product.k, product.batch, itemsize, sides[0], sides[1])
 
 
 def _is_epilogue(entry: Entry, product: Product, program: Program) -> bool:

@@ -35,6 +35,7 @@ class Operand:
     dimensions: tuple[int, int]  # of its buffer: that of its rows or columns, and that of the reduction
     is_row: bool  # or else the one with the columns
     is_transposed: bool  # it runs along the reduction in memory, and is transposed on its way
+    is_aligned: bool  # its rows in memory begin at multiples of a vector
 
 
 class Steps:
@@ -162,7 +163,8 @@ class Steps:
         along = access.own_dimension((product.row if is_row else product.column).var)
         reduced = access.own_dimension(product.reduce[0].var)
         assert along is not None and reduced is not None
-        return Operand(position, (along, reduced), is_row, is_transposed(access, product))
+        aligned = is_aligned(access, product, self.tile.vector)
+        return Operand(position, (along, reduced), is_row, is_transposed(access, product), aligned)
 
     def _operand(self, block: BlockRV, operand: Operand, copy: BlockRV | None, slabs: LoopRV, steps: LoopRV) -> None:
         """From memory to registers, from there to shared memory, and vectors of that to registers again."""
@@ -197,24 +199,42 @@ class Steps:
             sch.storage_align(shared, 0, count - 2, 8 * tile.vector, tile.vector)
 
     def _share_out(self, stage: BlockRV, operand: Operand, slabs: LoopRV) -> None:
-        """Each thread loads vectors along the operand's rows in memory."""
+        """Each thread loads vectors along the operand's rows in memory, or where there are none, a warp single numbers.
+
+        Lanes along x are neighbours, then those along y: single numbers are next to each other in a warp, and lie in
+        different banks when they are stored.
+        """
         sch, tile = self.sch, self.tile
         loops = [loop for loop in loops_below(sch, stage, slabs) if extent_of(sch, loop) != 1]
         first, second = loops
         along, reduced = (first, second) if operand.dimensions[0] < operand.dimensions[1] else (second, first)
-        if operand.is_transposed:
+        lane: list[LoopRV] = []
+        if not operand.is_aligned and operand.is_transposed:
+            some, y = sch.split(reduced, [None, tile.y])
+            more, z, x = sch.split(along, [None, tile.z, tile.x])
+        elif not operand.is_aligned:
+            some, z = sch.split(reduced, [None, tile.z])
+            more, y, x = sch.split(along, [None, tile.y, tile.x])
+        elif operand.is_transposed:
             some, z, y = sch.split(along, [None, tile.z, tile.y])
-            more, x, lane = sch.split(reduced, [None, tile.x, tile.vector])
+            more, x, *lane = sch.split(reduced, [None, tile.x, tile.vector])
         else:
             some, y = sch.split(reduced, [None, tile.y])
-            more, z, x, lane = sch.split(along, [None, tile.z, tile.x, tile.vector])
-        sch.reorder(z, y, x, some, more, lane)
+            more, z, x, *lane = sch.split(along, [None, tile.z, tile.x, tile.vector])
+        sch.reorder(z, y, x, some, more, *lane)
         self._bind(x, y, z)
         sch.unroll(some)
         sch.unroll(more)
-        sch.vectorize(lane)
+        if lane:
+            sch.vectorize(lane[0])
 
 
 def is_transposed(access: Access, product: Product) -> bool:
     """Whether the operand runs along the reduction in memory."""
     return access.stride(product.reduce[0].var) == 1
+
+
+def is_aligned(access: Access, product: Product, vector: int) -> bool:
+    """Whether vectors along the operand's rows in memory begin at multiples of a vector, if the operand does."""
+    strides = [access.stride(axis.var) for axis in product.facts.axes if access.uses(axis.var) and axis.extent != 1]
+    return all([stride is not None and (stride == 1 or stride % vector == 0) for stride in strides])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 
@@ -22,6 +22,13 @@ _REACHED: Final = 0.92  # of the peak, by multiply-adds of a thread that never w
 _L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
 _EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
 _HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
+
+
+class Side(NamedTuple):
+    """How an operand lies in memory."""
+
+    is_transposed: bool  # it runs along the reduction
+    is_aligned: bool  # its rows begin at multiples of a vector
 
 
 @dataclass(frozen=True)
@@ -78,9 +85,12 @@ class Tile:
         warps = ceil(blocks * self.threads / machine.warp / _SCHEDULERS) * _SCHEDULERS
         return machine.gpu.registers_per_multiprocessor // (warps * machine.warp)
 
-    def loads(self, extent: int, is_transposed: bool) -> bool:
-        """Whether the threads share out a slab of `extent` rows or columns of an operand evenly, vector by vector."""
-        if is_transposed:
+    def loads(self, extent: int, side: Side) -> bool:
+        """Whether the threads share out a slab of `extent` rows or columns of an operand evenly."""
+        if not side.is_aligned:
+            along, reduced = (self.z, self.y) if side.is_transposed else (self.y, self.z)
+            return extent % (along * self.x) == 0 and self.depth % reduced == 0
+        if side.is_transposed:
             return extent % (self.z * self.y) == 0 and self.depth % (self.x * self.vector) == 0
         return extent % (self.z * self.x * self.vector) == 0 and self.depth % self.y == 0
 
@@ -90,15 +100,15 @@ class Tile:
 
 @dataclass(frozen=True)
 class Size:
-    """A product of `m` × `k` by `k` × `n`, `batch` times; whether each operand runs along k in memory."""
+    """A product of `m` × `k` by `k` × `n`, `batch` times."""
 
     m: int
     n: int
     k: int
     batch: int
     itemsize: int
-    rows_transposed: bool
-    columns_transposed: bool
+    rows: Side
+    columns: Side
 
     @property
     def flops(self) -> float:
@@ -108,9 +118,14 @@ class Size:
         return ceil(self.m / tile.rows) * ceil(self.n / tile.columns) * self.batch
 
 
+def vector_of(itemsize: int) -> int:
+    """Numbers of the widest load."""
+    return max(1, VECTOR_BYTES // itemsize)
+
+
 def tiles_for(size: Size, machine: GpuMachine) -> list[Tile]:
     """The tiles that the machine can run and the operands can be loaded for."""
-    vector = max(1, VECTOR_BYTES // size.itemsize)
+    vector = vector_of(size.itemsize)
     most = min(255, machine.gpu.max_registers_per_thread)
     result = []
     for y, z, rows, columns in _SHAPES:
@@ -118,7 +133,7 @@ def tiles_for(size: Size, machine: GpuMachine) -> list[Tile]:
             tile = Tile(4, y, z, rows, columns, vector, max(depth, y))
             fits = tile.threads <= machine.max_threads and tile.resident(size.itemsize, machine) > 0
             if fits and tile.registers(size.itemsize) <= most and tile not in result:
-                if tile.loads(tile.rows, size.rows_transposed) and tile.loads(tile.columns, size.columns_transposed):
+                if tile.loads(tile.rows, size.rows) and tile.loads(tile.columns, size.columns):
                     result.append(tile)
     return result
 
@@ -154,9 +169,15 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
 
 
 def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
-    """How much of the peak `together` blocks of a multiprocessor reach."""
+    """How much of the peak `together` blocks of a multiprocessor reach.
+
+    Shared memory hands out 128 bytes a cycle, whether lanes ask for the same ones or not: a vector for each lane takes
+    four cycles, in which the schedulers issue sixteen multiply-adds. Fewer accumulators than 8 × 8 wait for it.
+    """
     rows, columns = tile.of_thread
     computed = rows * columns
-    issued = computed + (rows + columns) / tile.vector + 3  # loads from shared memory; the rest of a slab, shared out
+    loads = (rows + columns) / tile.vector
+    issued = computed + loads + 3  # the rest of a slab, shared out
+    busy = max(issued, loads * VECTOR_BYTES // 4 * _SCHEDULERS)
     warps = together * tile.threads / machine.warp
-    return _REACHED * computed / issued * min(1.0, 0.55 + 0.45 * warps / _HIDDEN)
+    return _REACHED * computed / busy * min(1.0, 0.6 + 0.4 * warps / _HIDDEN)
