@@ -15,7 +15,7 @@ from loopwright.arith import Analyzer
 from loopwright.autosched.facts import Access, Axis, BlockFacts, loads_of
 from loopwright.autosched.facts import const as number_of
 from loopwright.autosched.machine import bytes_of
-from loopwright.ir import Buffer, Expr, IntImm, Range, const, substitute, uses_var
+from loopwright.ir import Buffer, Expr, IntImm, Range, Var, const, substitute, uses_var
 
 
 class Stream(NamedTuple):
@@ -58,8 +58,8 @@ class Streams:
     def _step(self, access: Access, axis: Axis) -> Expr | None:
         known = access.stride(axis.var)
         if known is not None:
-            return const(known, axis.var.dtype)
-        flat = self.analyzer.simplify(_flat(access))
+            return _number(known)
+        flat = self.analyzer.simplify(_flat(access, axis.var))
         following = substitute(flat, {axis.var: axis.var + const(1, axis.var.dtype)})
         step = self.analyzer.simplify(following - flat)
         own = {axis.var for axis in self.axes}
@@ -102,7 +102,13 @@ class Streams:
         return total
 
 
-def _flat(access: Access) -> Expr:
+def _number(value: int) -> Expr:
+    """A distance; of buffers with 2³¹ elements and more, one that no 32 bits hold."""
+    return const(value, "int32" if -(1 << 31) <= value < 1 << 31 else "int64")
+
+
+def _flat(access: Access, moving: Var) -> Expr:
+    """The number of the cell, without the indices that `moving` is not part of."""
     buffer = access.buffer
     if buffer.strides:
         strides: Sequence[Expr] = buffer.strides
@@ -112,5 +118,6 @@ def _flat(access: Access) -> Expr:
             strides = [strides[0] * size, *strides]
     total: Expr = const(0, "int32")
     for index, stride in zip(access.indices, strides, strict=True):
-        total = total + index * stride
+        if uses_var(index, lambda var: var is moving):
+            total = total + index * stride
     return total

@@ -15,6 +15,7 @@ import pytest
 
 from loopwright.runtime.nvidia import driver
 from loopwright.runtime.nvidia.nvrtc import Compiled
+from loopwright.target import gpu as gpu_target
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 _SOURCE = Path(__file__).with_name("fake_cuda.c")
@@ -88,10 +89,17 @@ def compiled_by_name(text: str, arch: str, options: object, is_ptx: bool = False
 def gpu(monkeypatch: pytest.MonkeyPatch) -> object:
     """Two GPUs, of 64 MiB together and compute capability 9.0."""
     monkeypatch.setenv("LOOPWRIGHT_CUDA_DRIVER", fake_driver())
-    driver.find_driver.cache_clear()
+    _forget()
     result = FakeGpu(fake_driver())
     result.library.fake_set_memory(1 << 26)
     result.calls()
     yield result
     result.fail("", 0, 0, 0)
+    _forget()
+
+
+def _forget() -> None:
+    """What was found on this machine before."""
     driver.find_driver.cache_clear()
+    gpu_target._describe.cache_clear()
+    gpu_target._gpu_of_this_machine.cache_clear()

@@ -78,6 +78,31 @@ def test_a_choice_between_a_load_and_a_constant():
     check(separate_full_tiles, before, after, again=False)
 
 
+def test_several_loads_of_a_thread_are_under_way_together():
+    @T.prim_func
+    def before(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            for i in T.unroll(2):
+                for j in T.unroll(2):
+                    if b * 8 + i * 4 + j * 2 < n:
+                        B[b * 8 + i * 4 + j * 2] = A[b * 8 + i * 4 + j * 2]
+
+    @T.prim_func
+    def after(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            if b * 8 + 6 < n:
+                for i in T.unroll(2):
+                    for j in T.unroll(2):
+                        B[b * 8 + i * 4 + j * 2] = A[b * 8 + i * 4 + j * 2]
+            else:
+                for i in T.unroll(2):
+                    for j in T.unroll(2):
+                        if b * 8 + i * 4 + j * 2 < n:
+                            B[b * 8 + i * 4 + j * 2] = A[b * 8 + i * 4 + j * 2]
+
+    check(separate_full_tiles, before, after, again=False)
+
+
 def test_choices_that_stay():
     @T.prim_func
     def the_same_for_all(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
@@ -97,11 +122,11 @@ def test_choices_that_stay():
 
 def test_what_stays():
     @T.prim_func
-    def no_vector(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+    def few(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
         for b in range(10):
-            for j in T.unroll(4):
-                if b * 4 + j < n:
-                    B[b * 4 + j] = A[b * 4 + j]
+            for j in T.unroll(3):
+                if b * 3 + j < n:
+                    B[b * 3 + j] = A[b * 3 + j]
 
     @T.prim_func
     def not_linear(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
@@ -127,7 +152,7 @@ def test_what_stays():
                     if b * 4 + j < limit:
                         B[b * 4 + j] = A[b * 4 + j]
 
-    for func in (no_vector, not_linear, with_an_else, known_inside_only):
+    for func in (few, not_linear, with_an_else, known_inside_only):
         unchanged(separate_full_tiles, func)
 
 

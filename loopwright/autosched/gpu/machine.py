@@ -15,6 +15,8 @@ from typing import Final
 from loopwright.target import GpuDescription, Target, describe_gpu
 
 VECTOR_BYTES: Final = 16  # the widest load and store of a thread
+USUAL_THREADS: Final = 256  # a block: enough to hide latency, few enough that a multiprocessor holds several blocks
+IN_FLIGHT: Final = 4  # loads of a thread under way: with all threads, several times what memory's latency takes
 _BANDWIDTH: Final = 12e9  # bytes a second and multiprocessor, where no data sheet says: between a T4 and an A100
 _REACHED: Final = 0.88  # of the nominal bandwidth: 4.22 of 4.8 TB/s in a copy on an H200
 _CACHED: Final = 2.5  # how much faster than memory L2 is, about

@@ -10,9 +10,10 @@
 Under a guard that differs between lanes a vector is no vector, and a load under a guard waits for it. So it is with a
 choice whose other value is a constant: what a sum takes beyond the end of a row. A comparison that is linear in the
 loops' variables holds throughout when it holds at the corner where it fails first. Only nests with a vectorized loop
-are worth the second copy; what waits at barriers stays one statement.
+and unrolled loops of several iterations, whose loads are under way together then, are worth the second copy; what waits
+at barriers stays one statement.
 
-Needs: loops from 0, no blocks.  Leaves: nests of vectors without guards where all of them hold.
+Needs: loops from 0, no blocks.  Leaves: such nests without guards where all of them hold.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ from loopwright.transform.parts.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.parts.statements import StmtRewriter
 
 MAX_NODES: Final = 4_000  # of a nest that is copied
+_SEVERAL: Final = 4  # iterations of unrolled loops
 
 
 class _SeparateFullTiles(StmtRewriter):
@@ -84,12 +86,20 @@ class _SeparateFullTiles(StmtRewriter):
 
 
 def _is_tile(loop: For) -> bool:
-    """Whether it is the outermost of short loops with vectors among them."""
+    """Whether it is the outermost of short loops that are worth it."""
     if loop.kind not in (ForKind.UNROLLED, ForKind.VECTORIZED) or not isinstance(loop.extent, IntImm):
         return False
-    if not any_statement(loop, lambda inner: isinstance(inner, For) and inner.kind is ForKind.VECTORIZED):
+    has_vectors = any_statement(loop, lambda inner: isinstance(inner, For) and inner.kind is ForKind.VECTORIZED)
+    if not has_vectors and _unrolled(loop) < _SEVERAL:
         return False
     return not has_barrier(loop) and _size(loop) <= MAX_NODES
+
+
+def _unrolled(loop: Stmt) -> int:
+    """How often unrolled loops that stand right inside each other repeat what is in them."""
+    if not isinstance(loop, For) or loop.kind is not ForKind.UNROLLED or not isinstance(loop.extent, IntImm):
+        return 1
+    return loop.extent.value * _unrolled(loop.body)
 
 
 def _size(loop: For) -> int:
@@ -217,5 +227,5 @@ def _joined(conditions: Sequence[Expr]) -> Expr:
 @function_pass
 @deep
 def separate_full_tiles(func: PrimFunc) -> PrimFunc:
-    """Nests of vectors run without guards where all of them hold."""
+    """Nests of vectors and unrolled loops run without guards where all of them hold."""
     return func.with_(body=_SeparateFullTiles().visit(func.body))

@@ -12,7 +12,7 @@ from typing import Final
 
 from loopwright.analysis.thread_axes import has_threads
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.nests import independent_loops, length_of_nest, nest_of
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.rule import GpuRule
@@ -21,8 +21,6 @@ from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.autosched.small_steps import fused
 from loopwright.ir import BlockRealize, collect_statements
 from loopwright.schedule import BlockRV, LoopRV, Schedule
-
-THREADS: Final = 256  # a block: enough to hide latency, few enough that a multiprocessor holds several blocks
 
 
 class AsBound:
@@ -66,7 +64,7 @@ class DefaultBinding:
         loops = _loops(sch, entries[0], program)
         count = len(independent_loops(nest)) - self.left_out
         names = ", ".join([loop.name for loop in loops[:count]])
-        threads = machine.threads(THREADS)
+        threads = machine.threads(USUAL_THREADS)
         outer, inner = sch.split(fused(sch, loops[:count]), [None, threads])
         sch.bind(outer, "blockIdx.x")
         sch.bind(inner, "threadIdx.x")
@@ -97,6 +95,25 @@ class OneThread:
         decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
+class Unbound:
+    """Takes a nest that even one thread may not run, and changes nothing: it reads memory that ends with a kernel.
+
+    Lowering says so, in terms of kernels and scopes.
+    """
+
+    name = "as written"
+    kind = RuleKind.AS_WRITTEN
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        nest = nest_of(program.function, pending[0])
+        return length_of_nest(nest, pending) if nest is not None else 1
+
+    def schedule(
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
+    ) -> None:
+        decision.chose("no steps", "one thread would compute something else", ChoiceKind.NO_STEPS)
+
+
 def _loops(sch: Schedule, entry: Entry, program: Program) -> list[LoopRV]:
     return list(sch.get_loops(_outermost(sch, entry, program)))
 
@@ -114,5 +131,6 @@ DEFAULT_RULES: Final[list[GpuRule]] = [
     DefaultBinding(left_out=1),
     DefaultBinding(left_out=2),
     DefaultBinding(left_out=3),
-    OneThread(),  # last: it takes whatever is left
+    OneThread(),
+    Unbound(),  # last: it takes whatever is left
 ]

@@ -23,7 +23,7 @@ from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts, const, element_strides, loads_of
-from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
+from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
@@ -34,10 +34,8 @@ from loopwright.ir.visitor import variables_in
 from loopwright.schedule import Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
-THREADS: Final = 256  # a block: eight of them fill a multiprocessor
-_IN_FLIGHT: Final = 4  # loads of a thread under way: with all threads, several times what memory's latency takes
 _LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
-_SMALL: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
+_MUCH_SMALLER: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
 
 
 class Elementwise:
@@ -70,7 +68,7 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     loops = [loops[position] for position in order]
     form = _form(facts, streams, order)
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
-    threads = machine.threads(THREADS)
+    threads = machine.threads(USUAL_THREADS)
     several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
     outer, row = loops[: len(loops) - form.row], loops[len(loops) - form.row :]
     piece = several * threads * form.lanes
@@ -113,7 +111,8 @@ class _Form(NamedTuple):
 
 def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     """The longest vectors there can be; single elements where there are none."""
-    widest = max([stream.itemsize for stream in streams.all])
+    # What stands still along the innermost axis, such as the rows that are picked, is not loaded in vectors.
+    widest = max([stream.itemsize for stream in streams.all if stream.is_store or stream.step(order[-1]) != 0])
     lanes = 1 << (max(1, VECTOR_BYTES // widest).bit_length() - 1)
     first = result = _form_of(lanes, facts, streams, order)
     while result.lanes == 1 and lanes > 2 and lanes * widest > _LEAST_BYTES:
@@ -159,7 +158,7 @@ def _form_of(lanes: int, facts: BlockFacts, streams: Streams, order: Sequence[in
         if not _is_aligned(stream, access, streams, outer, lanes):
             why = f"what is accessed of {stream.buffer.name} begins at no multiple of {lanes} elements"
             return single._replace(why=why)
-    size = lanes * max([stream.itemsize for stream in streams.all])
+    size = lanes * max([stream.itemsize for stream, _ in accesses])
     return _Form(lanes, len(order) if is_whole else row, is_cut, f"{size} bytes are one load, or one store")
 
 
@@ -216,7 +215,7 @@ def _large_loads(facts: BlockFacts, streams: Streams, last: int) -> list[tuple[S
     result = []
     stored = sum([_bytes(store, facts) for store in streams.stores])
     for stream, access in zip(streams.loads, facts.reads, strict=True):
-        if stream.step(last) != 0 and _bytes(stream, facts) * _SMALL > stored:
+        if stream.step(last) != 0 and _bytes(stream, facts) * _MUCH_SMALLER > stored:
             result.append((stream, access))
     return result
 
@@ -244,7 +243,7 @@ def _is_aligned(stream: Stream, access: Access, streams: Streams, outer: Sequenc
 def _several(facts: BlockFacts, form: _Form, threads: int, machine: GpuMachine) -> int:
     """How many vectors a thread loads before it computes; fewer where there are not enough for all multiprocessors."""
     buffers = {access.buffer for access in facts.reads}
-    wanted = max(1, _IN_FLIGHT // max(1, len(buffers)))
+    wanted = max(1, IN_FLIGHT // max(1, len(buffers)))
     if form.lanes == 1:
         wanted = max(2, wanted)
     if facts.costly_calls > 2:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access, BlockFacts
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import IN_FLIGHT, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.row_threads import RowThreads, row_threads
 from loopwright.autosched.machine import bytes_of
@@ -30,10 +30,8 @@ from loopwright.autosched.small_steps import fused, loops_below, operand_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
-_IN_FLIGHT = 4  # loads that a thread has under way, of a row that is not kept
 _FEW_ROWS = 64  # of so many, a block for each would leave most multiprocessors without work
 _LONG_ROW = 1 << 17
-
 
 class Rows:
     """Takes runs of blocks that share their rows, one reduction or more among them."""
@@ -175,8 +173,8 @@ class _Group:
                 sch.unroll(lane)
         if plan.scope == "local":
             sch.unroll(step)
-        elif plan.steps is None or plan.steps > _IN_FLIGHT:
-            sch.unroll(sch.split(step, [None, _IN_FLIGHT])[1])
+        elif plan.steps is None or plan.steps > IN_FLIGHT:
+            sch.unroll(sch.split(step, [None, IN_FLIGHT])[1])
 
     def _put(self, block: BlockRV, plan: RowThreads) -> None:
         """What a thread alone uses is its own; what all threads of a row use is the block's."""

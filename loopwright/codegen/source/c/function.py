@@ -196,7 +196,6 @@ class CFunction(SourceStatements):
             return code
         return self.effect(node.dtype, code)
 
-
     def _launch(self, node: ir.Call, launch: Launch) -> Code:
         self.symbols.prototypes.setdefault(launch.symbol, launch.prototype)
         status = call(launch.symbol, *self.operands(*node.args))

@@ -1,0 +1,152 @@
+"""Transposes on a GPU: the tiles that are chosen, and that the result is right for all sizes, types and orders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import autosched, te, topi
+from loopwright.codegen.source.cuda.emulate import ORDERS
+
+EMULATED = "cuda -model=emulated"
+H200 = "nvidia/nvidia-h200"
+RNG = np.random.default_rng(0)
+
+
+def check(args, given, wanted):
+    """All transposes of a program at once: it is one call of the C++ compiler."""
+    module = lw.build(args, target=EMULATED, autosched=True)
+    for order in ORDERS:
+        module.set_thread_order(order)
+        results = [np.zeros(want.shape, want.dtype) for want in wanted]
+        module(*given, *results)
+        for result, want in zip(results, wanted, strict=True):
+            np.testing.assert_array_equal(result, want)
+    return module.get_source()
+
+
+def values(shape, dtype="float32"):
+    return RNG.integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+
+
+def rule(args, target=EMULATED):
+    return autosched.apply(args, target).explain()
+
+
+PERMUTATIONS = [
+    ((33, 65), (1, 0), "float32"),
+    ((64, 31), (1, 0), "float16"),
+    ((64, 130), (1, 0), "float16"),
+    ((40, 50), (1, 0), "float64"),
+    ((132, 130), (1, 0), "int8"),
+    ((132, 136), (1, 0), "uint8"),
+    ((35, 36), (1, 0), "bool"),
+    ((3, 20, 17), (0, 2, 1), "int32"),
+    ((5, 17, 40), (2, 0, 1), "float32"),
+    ((17, 5, 40), (2, 1, 0), "float32"),
+    ((2, 20, 6, 7), (0, 2, 3, 1), "float16"),
+    ((2, 6, 7, 32), (0, 3, 1, 2), "int64"),
+]
+
+
+def test_permutations():
+    inputs, outputs, given, wanted = [], [], [], []
+    for shape, axes, dtype in PERMUTATIONS:
+        A = te.placeholder(shape, dtype, name="A")
+        B = topi.transpose(A, axes)
+        assert ": transpose" in rule([A, B]) and "refused" not in rule([A, B])
+        inputs.append(A)
+        outputs.append(B)
+        given.append(values(shape, dtype))
+        wanted.append(given[-1].transpose(axes))
+    check([*inputs, *outputs], given, wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tile", "square"),
+    [
+        ((8192, 8192), "float32", "64 × 64", None),
+        ((4097, 3001), "float32", "64 × 64", None),
+        ((512, 512), "float32", "32 × 32", None),
+        ((8192, 8192), "float16", "128 × 64", 2),
+        ((4097, 3001), "float16", "64 × 64", None),
+        ((8192, 8192), "int8", "128 × 128", 4),
+        ((8192, 8192), "float64", "32 × 32", None),
+        ((1 << 20, 64), "float32", "64 × 64", None),
+    ],
+)
+def test_tiles(shape, dtype, tile, square):
+    A = te.placeholder(shape, dtype, name="A")
+    plan = rule([A, topi.transpose(A)], H200)
+    assert f"tiles of {tile} in shared memory" in plan
+    assert ("turned in registers" in plan) == (square is not None)
+    assert square is None or f"squares of {square} × {square}" in plan
+
+
+def test_threads_of_a_warp_are_in_different_banks():
+    sources = []
+    for dtype in ("float32", "float16", "int8"):
+        A = te.placeholder((256, 256), dtype, name="A")
+        a = values((256, 256), dtype)
+        sources.append(check([A, topi.transpose(A)], [a], [a.T]))
+    assert "threadIdx_x * 33 + " in sources[0]
+    assert "threadIdx_x * 130 + " in sources[1]  # 65 words
+    assert "threadIdx_x * 516 + " in sources[2]  # 129 words
+    assert "*(int8x4 *)" in sources[2]
+
+
+def test_all_threads_inside_load_without_guards():
+    A = te.placeholder((100, 70), name="A")
+    a = values((100, 70))
+    source = check([A, topi.transpose(A)], [a], [a.T])
+    assert source.count("} else {") >= 2
+
+
+def test_element_wise_work_around_it():
+    A, E = te.placeholder((40, 70), name="A"), te.placeholder((40, 70), name="E")
+    C, D = te.placeholder((40,), name="C"), te.placeholder((70, 40), name="D")
+    H = te.placeholder((64, 32), "float16", name="H")
+    scaled = te.compute((70, 40), lambda i, j: A[j, i] * 2 + C[j] * D[i, j], name="scaled")
+    both = te.compute((70, 40), lambda i, j: A[j, i] + E[j, i] * A[j, i], name="both")
+    wider = te.compute((32, 64), lambda i, j: H[j, i].astype("float32") + 1, name="wider")
+    assert "v_i in A, E" in rule([A, E, both])
+    a, e, c, d, h = values((40, 70)), values((40, 70)), values(40), values((70, 40)), values((64, 32), "float16")
+    wanted = [a.T * 2 + c * d, a.T + e.T * a.T, h.T.astype("float32") + np.float32(1)]
+    check([A, E, C, D, H, scaled, both, wider], [a, e, c, d, h], wanted)
+
+
+def test_flat_operands_and_reshapes():
+    F, A = te.placeholder((2800,), name="F"), te.placeholder((70, 40), name="A")
+    flat = te.compute((70, 40), lambda i, j: F[j * 70 + i], name="flat")
+    shaped = topi.transpose(topi.reshape(A, (35, 80)))
+    assert ": transpose" in rule([F, flat]) and ": transpose" in rule([A, shaped])
+    f, a = values(2800), values((70, 40))
+    check([F, A, flat, shaped], [f, a], [f.reshape(40, 70).T, a.reshape(35, 80).T])
+
+
+def test_short_rows_are_element_wise():
+    for shape, axes in (((2, 3, 40, 50), (0, 2, 3, 1)), ((1000, 4), (1, 0)), ((50, 1, 70), (1, 0, 2))):
+        A = te.placeholder(shape, name="A")
+        assert ": element-wise" in rule([A, topi.transpose(A, axes)])
+
+
+def test_windows_of_one_operand_are_no_transpose():
+    A = te.placeholder((70, 70), name="A")
+    B = te.compute((69, 69), lambda i, j: A[j, i] + A[j + 1, i + 1], name="B")
+    assert ": element-wise" in rule([A, B])
+
+
+def test_open_sizes():
+    n, m = te.var("n"), te.var("m")
+    A, P = te.placeholder((n, m), name="A"), te.placeholder((n, 20), name="P")
+    B = te.compute((m, n), lambda i, j: A[j, i] * 2, name="B")
+    Q = te.compute((20, n), lambda i, j: P[j, i] * 2, name="Q")
+    assert ": transpose" in rule([A, B]) and ": transpose" in rule([P, Q])
+    module = lw.build([A, P, B, Q], target=EMULATED, autosched=True)
+    for shape in ((1, 1), (33, 65), (64, 20), (0, 4)):
+        a, p = values(shape), values((shape[0], 20))
+        b, q = np.zeros(shape[::-1], "float32"), np.zeros((20, shape[0]), "float32")
+        module(a, p, b, q)
+        np.testing.assert_array_equal(b, a.T * 2)
+        np.testing.assert_array_equal(q, p.T * 2)

@@ -1,0 +1,38 @@
+"""Conversions of small floats: an instruction where the compiler has one, our arithmetic where kernels are emulated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.runtime.nvidia.nvrtc import NoNvrtc, compile_cuda, find_library
+
+
+def program(dtype):
+    A = te.placeholder((64,), dtype, name="A")
+    return [A, te.compute((64,), lambda i: A[i] * te.const(3, dtype), name="B")]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "instructions"),
+    [("float16", ("cvt.f32.f16", "cvt.rn.f16.f32")), ("bfloat16", ("cvt.rn.bf16.f32",))],
+)
+def test_gpus_convert_in_one_instruction(dtype, instructions):
+    source = lw.build(program(dtype), target="cuda -model=emulated", autosched=True).get_source()
+    assert all([source.count(f'asm("{instruction} ') == 1 for instruction in instructions])
+    try:
+        find_library()
+    except NoNvrtc:
+        pytest.skip("NVRTC is not installed")
+    for arch in ("sm_75", "sm_90a"):
+        assert compile_cuda(source, arch).code
+
+
+def test_emulated_kernels_convert_as_ever():
+    a = np.array([0, 1 / 3, -2049, 65504, 6e-8, -np.inf, np.nan, 1e-3] * 8, "float16")
+    b = np.zeros(64, "float16")
+    lw.build(program("float16"), target="cuda -model=emulated", autosched=True)(a, b)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(b, (a.astype("float32") * 3).astype("float16"))
