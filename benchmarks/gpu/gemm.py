@@ -177,14 +177,16 @@ class Sizes:
             self.torch.matmul(a, b, out=self.theirs)
 
     def error(self, result: Any) -> float:
-        """The greatest difference to float64 in some rows, in units of what rounding may cause."""
+        """The greatest difference to float64 in some rows, in units of what rounding may cause: k roundings of |A|·|B|."""
         a, b = self.operands()
         rows = self.torch.linspace(0, self.case.m - 1, 16, device="cuda").long()
-        expected = a[..., rows, :].double() @ b.double()
+        some, other = a[..., rows, :].double(), b.double()
+        expected, bound = some @ other, some.abs() @ other.abs()
         if self.case.epilogue:
-            expected = (expected + self.given[2].double()).clamp(min=0)
-        difference = (result[..., rows, :].double() - expected).abs().max().item()
-        return difference / (math.sqrt(self.case.k) * 2.0**-24 * 16)
+            bias = self.given[2].double()
+            expected, bound = (expected + bias).clamp(min=0), bound + bias.abs()
+        difference = (result[..., rows, :].double() - expected).abs() / bound.clamp(min=1e-30)
+        return difference.max().item() / ((self.case.k + 2) * 2.0**-24)
 
 
 def interleaved(calls: list[Any], rounds: int, flops: float) -> list[float]:
