@@ -12,8 +12,10 @@ from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise
 from loopwright.autosched.gpu.rules.rows import Rows
 from loopwright.autosched.gpu.rules.transpose import Transpose
+from loopwright.autosched.gpu.rules.windows import Windows
 
 GPU_RULES: Final[list[GpuRule]] = [
+    Windows(),  # before rows: a window is a short one
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is
     Elementwise(),
