@@ -177,7 +177,7 @@ class Sizes:
             self.torch.matmul(a, b, out=self.theirs)
 
     def error(self, result: Any) -> float:
-        """The greatest difference to float64 in some rows, in units of what rounding may cause: k roundings of |A|·|B|."""
+        """The greatest difference to float64 in some rows, in units of k roundings of |A|·|B|."""
         a, b = self.operands()
         rows = self.torch.linspace(0, self.case.m - 1, 16, device="cuda").long()
         some, other = a[..., rows, :].double(), b.double()

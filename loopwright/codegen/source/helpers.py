@@ -7,7 +7,7 @@ become integers by saturation, minima that keep NaN and know -0 from +0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from loopwright.codegen.source.names import OWN_PREFIX
@@ -19,10 +19,13 @@ _SIGNS: Final = {"add": "+", "sub": "-", "mul": "*"}
 
 
 class Helpers:
-    """The helper functions of one source, in the order they were first used, and the headers they need."""
+    """The helper functions of one source, in the order they were first used, and the headers they need.
 
-    def __init__(self, qualifiers: str = "static inline") -> None:
-        self.qualifiers = qualifiers
+    `machine` has, for some functions, the condition under which a compiler knows an instruction, and the line then.
+    """
+
+    def __init__(self, qualifiers: str = "static inline", machine: Mapping[str, tuple[str, str]] | None = None) -> None:
+        self.qualifiers, self.machine = qualifiers, machine or {}
         self.headers: set[str] = set()
         self.definitions: dict[str, str] = {}
 
@@ -30,10 +33,17 @@ class Helpers:
         """Write the function `name`, unless it is there, and give its full name."""
         full = OWN_PREFIX + name
         if full not in self.definitions:
-            body = "\n".join(f"    {line}" for line in lines)
+            body = "\n".join(self.on_machine(full, [f"    {line}" for line in lines]))
             result += "" if result.endswith("*") else " "
             self.definitions[full] = f"{self.qualifiers} {result}{full}({parameters}) {{\n{body}\n}}"
         return full
+
+    def on_machine(self, full: str, lines: list[str]) -> list[str]:
+        """The lines of a function, and the instruction for those who have it."""
+        if full not in self.machine:
+            return lines
+        condition, instruction = self.machine[full]
+        return [f"#if {condition}", f"    {instruction}", "#else", *lines, "#endif"]
 
     def keep_used(self, texts: Iterable[str]) -> None:
         """Drop what neither `texts` nor a function that stays calls: the text of a call may have been dropped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from loopwright import ir
 from loopwright.codegen.math import body_types, expand
@@ -15,19 +15,10 @@ from loopwright.runtime.dtype import DataType
 
 
 class MathBodies:
-    """Gives the name of a function of `codegen/math` for some types; `writer` makes what writes it.
+    """Gives the name of a function of `codegen/math` for some types; `writer` makes what writes it."""
 
-    `machine` has the condition under which a compiler knows an instruction for a function of `x`, and the lines then.
-    """
-
-    def __init__(
-        self,
-        helpers: Helpers,
-        names: Names,
-        writer: Callable[[Names], SourceStatements],
-        machine: Mapping[str, tuple[str, str]] | None = None,
-    ) -> None:
-        self.helpers, self.names, self.writer, self.machine = helpers, names, writer, machine or {}
+    def __init__(self, helpers: Helpers, names: Names, writer: Callable[[Names], SourceStatements]) -> None:
+        self.helpers, self.names, self.writer = helpers, names, writer
 
     def __call__(self, name: str, source: DataType, target: DataType, count: int) -> str:
         element = target if name == "encode" else source
@@ -45,9 +36,6 @@ class MathBodies:
         writer.line(f"return {writer.value(body)};")
         arguments = ", ".join(f"{value_type(given)} {writer.values[param]}" for param in params)
         lines = without_unused(writer.lines, [], set())
-        if full in self.machine:
-            condition, instruction = self.machine[full]
-            lines = [f"#if {condition}", f"    {instruction}", "#else", *lines, "#endif"]
         head = f"{self.helpers.qualifiers} {value_type(result)} {full}({arguments}) {{"
-        self.helpers.definitions[full] = "\n".join([head, *lines, "}"])
+        self.helpers.definitions[full] = "\n".join([head, *self.helpers.on_machine(full, lines), "}"])
         return full

@@ -197,3 +197,10 @@ def test_more_elements_than_32_bits_count():
     A = te.placeholder((3, 50000, 50000), "int8", name="A")
     B = te.compute((3, 50000, 50000), lambda b, i, j: A[b, i, j] + te.const(1, "int8"), name="B")
     assert "vectors of 16" in autosched.apply([A, B], "nvidia/nvidia-h200").explain()
+
+
+def test_channels_that_are_few_are_one_thread():
+    A = te.placeholder((2, 9, 31, 3), name="A")
+    a = values(2, 9, 31, 3)
+    plan, source = check([A, topi.transpose(A, (0, 3, 1, 2))], [a], a.transpose(0, 3, 1, 2).copy())
+    assert "all of i1 a thread" in plan

@@ -14,9 +14,11 @@ from loopwright.autosched.gpu.rules.gemm import Gemm
 from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
 from loopwright.autosched.gpu.rules.transpose import Transpose
+from loopwright.autosched.gpu.rules.windows import Windows
 
 GPU_RULES: Final[list[GpuRule]] = [
     Gemm(),  # first: a product is a reduction of rows too
+    Windows(),  # before reductions: a window is a short one
     Reduction(),  # before rows: those of a reduction alone may be too few, or too long
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is

@@ -9,7 +9,8 @@ A thread loads and stores 16 bytes at once where neighbours in the result are ne
 vectors are under way; a warp's threads are neighbours. Where rows begin at any address, or cells are picked, a thread
 does single elements, 256 apart, so that the warp still reads whole lines. What is no multiple of a vector is guarded:
 all threads but those at the end run without the guard (`separate_full_tiles`). Rows whose length is known only when the
-program runs are cut into pieces of a block each: a quotient for each element would take longer than memory.
+program runs are cut into pieces of a block each: a quotient for each element would take longer than memory. Channels that
+are few, last in what is read and first in the result are all done by one thread, which uses up its lines at once.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from loopwright.autosched.small_steps import fused
 from loopwright.autosched.streams import Stream, Streams
 from loopwright.ir import Call, CompareExpr, Var, collect, substitute, uses_var
 from loopwright.ir.visitor import variables_in
-from loopwright.schedule import Schedule
+from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
 _LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
+_NARROW: Final = 8  # elements at most, of rows that a thread reads whole
 _MUCH_SMALLER: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
 
 
@@ -66,6 +68,10 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
         sch.reorder(*[loops[position] for position in order])
         decision.chose("loops reordered", f"{facts.axes[order[-1]].name} is contiguous in the result")
     loops = [loops[position] for position in order]
+    narrow = _narrow(facts, streams, order)
+    if narrow is not None:
+        _all_of_a_pixel(sch, facts, loops, order.index(narrow), machine, decision)
+        return
     form = _form(facts, streams, order)
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
     threads = machine.threads(USUAL_THREADS)
@@ -97,6 +103,39 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     if several == 1:
         what, why = what[:-1], "more would leave threads without work, or take registers that they need"
     decision.chose(f"{several} {what} a thread, {threads} threads a block", why)
+    note_roofline(decision, [facts], machine)
+
+
+def _narrow(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> int | None:
+    """A short outer axis along which an operand is contiguous, but along the rows of the result has a step: channels.
+
+    Rows of the result that lie far apart then read the same lines.
+    """
+    moving = [position for position in order if facts.axes[position].extent != 1]
+    if len(moving) < 2 or any([axis.extent is None for axis in facts.axes]) or len(facts.stores) != 1:
+        return None
+    for position in moving[:-1]:
+        extent = facts.axes[position].extent or 0
+        if extent <= _NARROW and any(
+            [load.step(position) == 1 and load.step(moving[-1]) == extent for load in streams.loads]
+        ):
+            return position
+    return None
+
+
+def _all_of_a_pixel(
+    sch: Schedule, facts: BlockFacts, loops: Sequence[LoopRV], narrow: int, machine: GpuMachine, decision: Decision
+) -> None:
+    """A thread does all cells along a narrow axis, so that lines are used up at once."""
+    threads = machine.threads(USUAL_THREADS)
+    own = loops[narrow]
+    outer = [loop for loop in loops if loop is not own]
+    sch.reorder(*outer, own)
+    block, thread = sch.split(fused(sch, outer), [None, threads])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.unroll(own)
+    decision.chose(f"all of {own.name} a thread, {threads} threads a block", "they are neighbours in what is read")
     note_roofline(decision, [facts], machine)
 
 

@@ -16,7 +16,7 @@ from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.source.code import Code
 from loopwright.codegen.source.cuda import vector_types
-from loopwright.codegen.source.cuda.conversions import CONVERSIONS
+from loopwright.codegen.source.cuda.instructions import INSTRUCTIONS
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KEEPS_LOADS, KernelWriter
 from loopwright.codegen.source.cuda.kernels import Alignment, CudaKernel, CudaKernels, KernelParameter
 from loopwright.codegen.source.cuda.limits import check_kernel
@@ -59,8 +59,8 @@ class _File:
         for name in (*_TAKEN, *vector_types.NAMES):
             self.names.reserve(name)
         self.symbols = {name: self.names.fresh(symbol(name)) for name in functions}
-        self.helpers = Helpers(_QUALIFIERS)
-        self.bodies = MathBodies(self.helpers, self.names, self._writer, CONVERSIONS)
+        self.helpers = Helpers(_QUALIFIERS, INSTRUCTIONS)
+        self.bodies = MathBodies(self.helpers, self.names, self._writer)
         self.constants: list[str] = []
 
     def _writer(self, names: Names, is_aligned: bool = True) -> KernelWriter:

@@ -1,4 +1,4 @@
-"""Conversions of small floats: an instruction where the compiler has one, our arithmetic where kernels are emulated."""
+"""Helpers that are one instruction where the compiler has one, and our arithmetic where kernels are emulated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import te
+from loopwright import te, tir
 from loopwright.runtime.nvidia.nvrtc import NoNvrtc, compile_cuda, find_library
 
 
@@ -36,3 +36,18 @@ def test_emulated_kernels_convert_as_ever():
     lw.build(program("float16"), target="cuda -model=emulated", autosched=True)(a, b)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(b, (a.astype("float32") * 3).astype("float16"))
+
+
+def test_extrema_are_one_instruction():
+    A, B = te.placeholder((6,), name="A"), te.placeholder((6,), name="B")
+    lesser = te.compute((6,), lambda i: tir.min(A[i], B[i]), name="lesser")
+    greater = te.compute((6,), lambda i: tir.max(A[i], B[i]), name="greater")
+    module = lw.build([A, B, lesser, greater], target="cuda -model=emulated", autosched=True)
+    assert 'asm("min.NaN.f32 %0, %1, %2;"' in module.get_source() and 'asm("max.NaN.f32 ' in module.get_source()
+    a = np.array([1, np.nan, 2, 0.0, -0.0, -np.inf], "float32")
+    b = np.array([2, 0, np.nan, -0.0, 0.0, 5], "float32")
+    low, high = np.zeros(6, "float32"), np.zeros(6, "float32")
+    module(a, b, low, high)
+    np.testing.assert_array_equal(low, np.minimum(a, b))
+    np.testing.assert_array_equal(high, np.maximum(a, b))
+    assert np.signbit(low[3:5]).all() and not np.signbit(high[3:5]).any()
