@@ -262,3 +262,45 @@ def test_all_lanes_that_exchange_have_the_same_bits():
     module(a, b)
     assert len(set(b.tolist())) == 1
     np.testing.assert_allclose(b[0], a.astype("float64").sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [8, 33, 64])
+def test_threads_that_an_attribute_launches(threads):
+    @T.prim_func
+    def rows(A: T.Buffer((3, threads)), B: T.Buffer((3, threads))):
+        b = T.launch_thread("blockIdx.x", 3)
+        tx = T.launch_thread("threadIdx.x", threads)
+        R = T.decl_buffer((1,), scope="local")
+        for k in range(2):
+            with T.attr(
+                T.comm_reducer(lambda x, y: x + y, [T.float32(0)]),
+                "reduce_scope",
+                T.reinterpret(T.uint64(0), dtype="handle"),
+            ):
+                T.tvm_thread_allreduce(T.uint32(1), A[b, tx] * T.Cast("float32", k + 1), tx != 5, R[0], tx)
+            B[b, tx] = B[b, tx] + R[0]
+
+    module = lw.build(rows, target=EMULATED)
+    a = np.random.default_rng(6).integers(-9, 9, (3, threads)).astype("float32")
+    wanted = 3 * (a.sum(1) - a[:, 5])
+    for order in ORDERS:
+        module.set_thread_order(order, seed=5)
+        b = np.zeros_like(a)
+        module(a, b)
+        np.testing.assert_array_equal(b, np.repeat(wanted[:, None], threads, 1))
+
+
+def test_a_program_that_was_lowered_before():
+    A = te.placeholder((5, 40), name="A")
+    k = te.reduce_axis((0, 40), name="k")
+    B = te.compute((5,), lambda i: te.sum(A[i, k], axis=k, where=i > 1), name="B")
+    s = te.create_schedule(B.op)
+    parts = s.rfactor(B, s[B].split(k, factor=16)[1])
+    block, row = s[B].split(s[B].op.axis[0], factor=4)
+    s[B].bind(block, te.thread_axis("blockIdx.x"))
+    s[B].bind(row, te.thread_axis("threadIdx.y"))
+    s[B].bind(s[B].op.reduce_axis[0], te.thread_axis("threadIdx.x"))
+    s[parts].compute_at(s[B], s[B].op.reduce_axis[0])
+    a, b = np.random.default_rng(7).integers(-9, 9, (5, 40)).astype("float32"), np.ones(5, "float32")
+    lw.build(lw.lower(s, [A, B]), target=EMULATED)(a, b)
+    np.testing.assert_array_equal(b, np.where(np.arange(5) > 1, a.sum(1), 0))

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, NamedTuple
 
-from loopwright.analysis.thread_axes import barrier, has_threads, is_allreduce, tag_of, uses
+from loopwright.analysis.thread_axes import axis_of, barrier, has_threads, is_allreduce, tag_of, uses
 from loopwright.ir import (
     Add,
     Allocate,
@@ -56,6 +56,7 @@ from loopwright.ir import (
     PrimFunc,
     Select,
     Stmt,
+    Var,
     While,
     const,
     decl_buffer,
@@ -82,6 +83,14 @@ class _Axis(NamedTuple):
 
     tag: str
     extent: int
+
+
+class _Running(NamedTuple):
+    """Threads along an axis: the variable that tells them apart, its least value, and how many there are."""
+
+    var: Var
+    low: Expr
+    extent: Expr
 
 
 class _Values:
@@ -127,7 +136,7 @@ class _Values:
 
 class _Reduce(StmtRewriter):
     def __init__(self) -> None:
-        self.threads: dict[str, For] = {}  # loops around that are bound to threads of a block, by axis
+        self.threads: dict[str, _Running] = {}  # the threads of a block that run here, by axis
         self.kernel: list[_Axis] | None = (
             None  # the axes of all threads of this kernel, x first, where they are constants
         )
@@ -136,18 +145,24 @@ class _Reduce(StmtRewriter):
         self.count = 0
 
     def visit_For(self, loop: For) -> Stmt:
-        tag = tag_of(loop)
-        if loop.kind is ForKind.THREAD_BINDING and not self.in_kernel:
-            self.kernel, self.in_kernel = _thread_axes(loop), True
-            result: Stmt = self.visit_For(loop)
+        if loop.kind is ForKind.THREAD_BINDING or tag_of(loop):
+            return self._bound(loop)
+        return self._under([loop.min, loop.extent], loop)
+
+    def _bound(self, node: For | AttrStmt) -> Stmt:
+        tag = tag_of(node)
+        if not self.in_kernel:
+            self.kernel, self.in_kernel = _thread_axes(node), True
+            result: Stmt = self._bound(node)
             self.kernel, self.in_kernel = None, False
             return result
         if not tag.startswith("threadIdx"):
-            return self._under([loop.min, loop.extent], loop)
+            return self._under([node.min, node.extent] if isinstance(node, For) else [node.value], node)
         outer, was_plain = self.threads.get(tag), self.is_plain
         self.is_plain = was_plain and outer is None
-        self.threads[tag] = loop
-        result = self.rebuild(loop)
+        axis = axis_of(node)
+        self.threads[tag] = _Running(axis.var, node.min if isinstance(node, For) else const(0), axis.extent)
+        result = self.rebuild(node)
         del self.threads[tag]
         if outer is not None:
             self.threads[tag] = outer
@@ -162,7 +177,7 @@ class _Reduce(StmtRewriter):
 
     def _under(self, steering: Sequence[Expr], statement: Stmt) -> Stmt:
         """What is inside a statement that not all threads may run alike."""
-        names = {loop.loop_var for loop in self.threads.values()}
+        names = {axis.var for axis in self.threads.values()}
         was_plain = self.is_plain
         self.is_plain = was_plain and not any([uses(expr, names) for expr in steering])
         result: Stmt = self.rebuild(statement)
@@ -170,6 +185,8 @@ class _Reduce(StmtRewriter):
         return result
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if tag_of(node):
+            return self._bound(node)
         reducer, body = node.node, node.body
         if not isinstance(reducer, CommReducer) or not isinstance(body, Evaluate) or not is_allreduce(body):
             return self.rebuild(node)
@@ -178,11 +195,11 @@ class _Reduce(StmtRewriter):
         count = len(reducer.lhs)
         parts, condition, rest = call.args[1 : 1 + count], call.args[1 + count], call.args[2 + count :]
         results, over = rest[:count], rest[count:]
-        variables = {loop.loop_var: tag for tag, loop in self.threads.items()}
+        variables = {axis.var: tag for tag, axis in self.threads.items()}
         is_known = all([isinstance(result, BufferLoad) for result in results]) and self.kernel is not None
         if not is_known or not all([var in variables for var in over]):
             return node
-        if not all([isinstance(loop.extent, IntImm) for loop in self.threads.values()]):
+        if not all([isinstance(axis.extent, IntImm) for axis in self.threads.values()]):
             return node
         loads = [result for result in results if isinstance(result, BufferLoad)]
         if not is_one(condition):
@@ -237,8 +254,8 @@ class _Reduce(StmtRewriter):
         """Which of the threads along these axes it is; those along x are neighbours."""
         number: Expr = const(0)
         for tag in sorted(tags, reverse=True):
-            loop = self.threads[tag]
-            number = number * loop.extent + (loop.loop_var - loop.min)
+            axis = self.threads[tag]
+            number = number * axis.extent + (axis.var - axis.low)
         return number
 
     @property
@@ -369,7 +386,7 @@ def _allocated(buffers: Sequence[Buffer], steps: Sequence[Stmt]) -> Stmt:
     return body
 
 
-def _thread_axes(root: For) -> list[_Axis] | None:
+def _thread_axes(root: Stmt) -> list[_Axis] | None:
     """The axes of the threads of a kernel, x first; None where the number of threads is no constant."""
     extents: dict[str, Expr] = {}
 
