@@ -195,7 +195,8 @@ def build_times(home: Path, failures: list[str], checks: bool) -> None:
 
 
 def run_python(program: str, *args: str, **settings: str) -> list[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, **settings}
     done = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
