@@ -145,7 +145,7 @@ def built(case: Case, variant: str, target: str, path: str) -> dict[str, Any]:
         "schedule": after - start,
         "build": lowered - after,
         "nvrtc": done - lowered,
-        "rule": plan.decisions[0].rule,
+        "rule": ", ".join([decision.rule for decision in plan.decisions if decision.rule != "inlined"]),
         "tile": what[0] if what else "",
     }
 
