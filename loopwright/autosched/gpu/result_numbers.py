@@ -46,31 +46,33 @@ def lanes_along(facts: BlockFacts, along: Sequence[Axis], others: Sequence[Axis]
     return lanes
 
 
-def result_loop(sch: Schedule, block: BlockRV, after: Sequence[str], kept: int) -> LoopRV:
-    """The loop over results, bound to blocks: around `block`, whose last `kept` loops reduce, and those after it."""
-    last = sch.get_block(after[-1]) if after else block
-    loops = list(sch.get_loops(last))
-    results = loops if after else loops[: len(loops) - kept]
-    if not results:
-        loop = sch.add_unit_loop(loops[0] if loops else last)
-    else:
-        loop = bound_grid(sch, results)
-    if loop is not None and not results:
-        sch.bind(loop, "blockIdx.x")
-    if after:
-        sch.compute_at(block, loop)
-    return loop
+def result_loop(sch: Schedule, parts: Sequence[tuple[BlockRV, int]]) -> LoopRV:
+    """One nest of all parts, bound to blocks of threads; each part is a block and how many of its last loops reduce."""
+    grids: list[list[LoopRV]] = []
+    for block, reducing in parts:
+        loops = list(sch.get_loops(block))
+        results = loops[: len(loops) - reducing]
+        grids.append(_grid(sch, results) if results else [sch.add_unit_loop(loops[0] if loops else block)])
+    if len(parts) > 1:
+        sch.merge(*[grid[-1] for grid in grids])
+    merged = list(sch.get_loops(parts[-1][0]))[: len(grids[-1])]
+    for axis, loop in zip(("blockIdx.y", "blockIdx.x")[-len(merged) :], merged, strict=True):
+        sch.bind(loop, axis)
+    return merged[-1]
 
 
 def bound_grid(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    """The loops bound to blocks; the innermost bound one. Those inside a size that is not known stay apart."""
-    loops = list(loops)
+    """The loops bound to blocks; the innermost bound one."""
+    grid = _grid(sch, loops)
+    for axis, loop in zip(("blockIdx.y", "blockIdx.x")[-len(grid) :], grid, strict=True):
+        sch.bind(loop, axis)
+    return grid[-1]
+
+
+def _grid(sch: Schedule, loops: Sequence[LoopRV]) -> list[LoopRV]:
+    """The loops as one, or as two: those inside a size that is not known stay apart, as quotients by it are none."""
     split = len(loops)
     while split > 1 and extent_of(sch, loops[split - 1]) is not None:
         split -= 1
-    inner = fused(sch, loops[split - 1 :]) if split <= len(loops) else None
-    assert inner is not None
-    if split > 1:
-        sch.bind(fused(sch, loops[: split - 1]), "blockIdx.y")
-    sch.bind(inner, "blockIdx.x")
-    return inner
+    outer, inner = list(loops[: split - 1]), list(loops[split - 1 :])
+    return [*([fused(sch, outer)] if outer else []), fused(sch, inner)]

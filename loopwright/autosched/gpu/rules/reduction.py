@@ -132,24 +132,30 @@ def _reduce_rows(
     row = fused(sch, sch.get_loops(block)[len(facts.spatial) :])
     decision.chose(f"{plan.threads} threads a block, {plan.lanes} a load", f"{plan.several} loads are under way")
     if plan.chunk is None:
-        _in_one_block(sch, block, plan, [entry.name for entry in after])
+        _in_one_block(sch, _members(sch, block, plan), block, plan, [entry.name for entry in after])
         return
     chunks, _ = sch.split(row, [None, plan.chunk])
     number = extent_of(sch, chunks)
-    partial = sch.rfactor(chunks, -1)
-    _in_one_block(sch, partial, plan, [])
-    _in_one_block(sch, block, row_plan(number, 1, 4, count, machine, may_chunk=False), [entry.name for entry in after])
+    chunk = sch.rfactor(chunks, -1)
+    whole = row_plan(number, 1, 4, count, machine, may_chunk=False)
+    # All partial results first: each is a proof by algebra, before which the steps so far are proved.
+    parts, wholes = _members(sch, chunk, plan), _members(sch, block, whole)
+    _in_one_block(sch, parts, chunk, plan, [])
+    _in_one_block(sch, wholes, block, whole, [entry.name for entry in after])
     decision.chose(f"chunks of {plan.chunk}", "there are too few results to keep all multiprocessors busy")
 
 
-def _in_one_block(sch: Schedule, block: BlockRV, plan: RowPlan, after: Sequence[str]) -> None:
-    """Each result by one block of threads: partial results in registers, which shuffles combine."""
+def _members(sch: Schedule, block: BlockRV, plan: RowPlan) -> BlockRV:
+    """Partial results, one for each lane of each thread."""
     *_, member = sch.split(sch.get_loops(block)[-1], [None, plan.several, plan.width])
-    partial = sch.rfactor(member, -1)
-    blocks = result_loop(sch, block, after, kept=1)
-    sch.compute_at(partial, blocks, preserve_unit_loops=True)
+    return sch.rfactor(member, -1)
+
+
+def _in_one_block(sch: Schedule, partial: BlockRV, block: BlockRV, plan: RowPlan, after: Sequence[str]) -> None:
+    """Each result by one block of threads: partial results in registers, which shuffles combine."""
+    blocks = result_loop(sch, [(partial, 3), (block, 1), *[(sch.get_block(name), 0) for name in after]])
     thread, lane = sch.split(loops_below(sch, block, blocks)[-1], [plan.threads, plan.lanes])
-    member, *_, steps, some = loops_below(sch, partial, blocks)
+    steps, some, member = loops_below(sch, partial, blocks)
     own_thread, own_lane = sch.split(member, [plan.threads, plan.lanes])
     sch.reorder(own_thread, steps, some, own_lane)
     sch.bind(own_thread, "threadIdx.x")

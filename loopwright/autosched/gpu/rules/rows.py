@@ -32,6 +32,8 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _FEW_ROWS = 64  # of so many, a block for each would leave most multiprocessors without work
 _LONG_ROW = 1 << 17
+_WHOLE = 1 << 12  # elements that chunks are multiples of: guards of several kernels take minutes to prove
+
 
 class Rows:
     """Takes runs of blocks that share their rows, one reduction or more among them."""
@@ -198,14 +200,13 @@ class _Group:
 
 def are_few_and_long(group: Sequence[Entry]) -> bool:
     """Whether several blocks a row, and a kernel for each step, take less time than one block a row for all steps."""
-    sizes = [(facts.extent(facts.spatial), facts.extent(facts.reduce)) for facts in map(facts_in, group)]
-    reduced = [size for size, entry in zip(sizes, group, strict=True) if facts_in(entry).is_reduction]
-    return len(group) > 1 and any(
-        [
-            rows is not None and length is not None and rows <= _FEW_ROWS and length >= _LONG_ROW
-            for rows, length in reduced
-        ]
-    )
+    for facts in map(facts_in, group if len(group) > 1 else ()):
+        rows, length = facts.extent(facts.spatial), facts.extent(facts.reduce)
+        if not facts.is_reduction or rows is None or length is None:
+            continue
+        if rows <= _FEW_ROWS and length >= _LONG_ROW and length % _WHOLE == 0:
+            return True
+    return False
 
 
 def _check(blocks: Sequence[BlockFacts], rows: int, kept: Sequence[Buffer]) -> None:
