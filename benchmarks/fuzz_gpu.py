@@ -31,6 +31,7 @@ os.environ.setdefault("LOOPWRIGHT_FREEZE", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.campaign_record import Record
+from benchmarks.gpu.children import Job, Row, serve, side_by_side
 from tests.check_kernels import Verdict, check, describe
 
 PART = 20  # programs a job takes at a time
@@ -50,20 +51,28 @@ def main() -> int:
     parser.add_argument("--device", action="store_true", help="on the GPU instead of emulated")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--record", type=Path, help="a folder for the parts that are done, to go on with later")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="with --record: start no part after these")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="with --record or --device: start nothing after these"
+    )
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--show", type=int, metavar="SEED", help="show one program instead")
     options = parser.parse_args()
     if options.show is not None:
         print(describe(options.show))
         print(check(options.show, device=options.device))
         return 0
+    if options.child:
+        warnings.simplefilter("ignore")
+        return serve(_on_gpu, _gpu_is_usable)
     start = time.perf_counter()
+    if options.device:
+        return _show(_device_campaign(options), time.perf_counter() - start)
     stop = options.seed + options.count
-    parts = [(first, min(first + PART, stop), options.device) for first in range(options.seed, stop, PART)]
+    parts = [(first, min(first + PART, stop)) for first in range(options.seed, stop, PART)]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LOOPWRIGHT_CACHE_DIR"] = folder  # thousands of small libraries that nobody asks for again
         if options.record:
-            record = Record(options.record, {"count": options.count, "seed": options.seed, "device": options.device})
+            record = Record(options.record, {"count": options.count, "seed": options.seed, "device": False})
             record.run(_part, {str(part[0]): part for part in parts}, options.jobs, options.seconds)
             done: Iterable[dict[str, Any]] = record.parts()
         elif options.jobs == 1:
@@ -74,10 +83,43 @@ def main() -> int:
     return _show([Verdict(*one) for part in done for one in part["verdicts"]], time.perf_counter() - start)
 
 
-def _part(part: tuple[int, int, bool]) -> dict[str, Any]:
+def _device_campaign(options: argparse.Namespace) -> list[Verdict]:
+    """On the GPU, in processes that are followed by others when a kernel has taken their GPU, or hangs."""
+    jobs: list[Job] = [{"seed": seed} for seed in range(options.seed, options.seed + options.count)]
+    deadline = time.monotonic() + min(options.seconds, 3600)
+    command = [sys.executable, str(Path(__file__).resolve()), "--child"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LOOPWRIGHT_CACHE_DIR"] = folder
+        rows = side_by_side(command, jobs, options.jobs, PATIENCE + 5, deadline)
+    return [_verdict(row) for row in rows]
+
+
+def _verdict(row: Row) -> Verdict:
+    why = str(row.get("failed", row.get("why", "")))
+    is_late = why.startswith("left out")
+    return Verdict(row["seed"], "refused" if is_late else row.get("kind", "broken"), why)
+
+
+def _on_gpu(job: Job) -> Row:
+    result = _checked(job["seed"], device=True)
+    if result.kind == "broken":
+        return {"failed": result.why}
+    return {"kind": result.kind, "why": result.why}
+
+
+def _gpu_is_usable() -> bool:
+    import loopwright as lw
+
+    try:
+        lw.cuda(0).sync()
+    except Exception:
+        return False
+    return True
+
+
+def _part(part: tuple[int, int]) -> dict[str, Any]:
     warnings.simplefilter("ignore")
-    first, stop, device = part
-    verdicts = [_checked(seed, device) for seed in range(first, stop)]
+    verdicts = [_checked(seed, device=False) for seed in range(*part)]
     return {"verdicts": [[one.seed, one.kind, one.why] for one in verdicts]}
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopwright.as_module import NotBuildable, as_module, is_te_schedule
 from loopwright.display import progress
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     BuiltModule = CompiledModule | CModule | CudaModule
 
 TargetLike = str | Target | Mapping[str, object]
-_GPU_RULES: Final = "loopwright.autosched.gpu.rules."
 
 
 @rare_collections
@@ -207,21 +206,24 @@ def _rules_text(module: IRModule, target: Target, options: ScheduleOptions) -> s
         gpu = repr(describe_gpu(target))
     if not options.autosched:
         return gpu
-    from loopwright.autosched import RULES, Machine
+    from loopwright.autosched import Machine
     from loopwright.autosched.gpu.rules import GPU_RULES
+    from loopwright.autosched.gpu.rules import __name__ as gpu_rules
     from loopwright.autosched.known import known_schedules
+    from loopwright.autosched.rule import names_of
+    from loopwright.autosched.rules import rules_in_use
     from loopwright.autosched.rules.winograd.allowed import largest_tile
 
     winograd = options.winograd
-    rules = [type(rule) for rule in (GPU_RULES if gpu else RULES)]
-    if not all(rule.__module__.startswith(("loopwright.autosched.rules.", _GPU_RULES)) for rule in rules):
-        return None  # a user's rule may change between two builds
-    names = [rule.__qualname__ for rule in rules]
+    rules = names_of(GPU_RULES, gpu_rules) if gpu else rules_in_use()
+    if rules is None:
+        return None
+    known: list[str] = []
     source = known_schedules()
     if source is not None:
         functions = [function for _, function in module.functions_items() if isinstance(function, PrimFunc)]
-        names += [source.key(function, target, largest_tile(winograd)) for function in functions]
-    return " ".join([gpu, "autosched", Machine.of(target).key, f"winograd={winograd!r}", *names])
+        known = [source.key(function, target, largest_tile(winograd)) for function in functions]
+    return " ".join([gpu, "autosched", Machine.of(target).key, f"winograd={winograd!r}", rules, *known])
 
 
 def _intrinsic(name: str) -> tuple[PrimFunc, PrimFunc] | None:

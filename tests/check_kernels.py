@@ -22,7 +22,7 @@ from loopwright.analysis.thread_axes import has_threads
 from loopwright.as_module import as_module
 from loopwright.evaluator import evaluate
 from loopwright.ir import PrimFunc
-from loopwright.runtime.errors import LoopwrightError
+from loopwright.runtime.errors import InternalError, LoopwrightError
 from tests.random_kernels import Kernels, random_kernels
 from tests.random_programs import random_arguments
 from tests.schedule.harness.fuzz import GPU_WEIGHTS, REORDERED, grow, random_program
@@ -65,6 +65,8 @@ def _check_kernels(seed: int, device: bool, evaluates: bool) -> Verdict:
     made = random_kernels(seed)
     try:
         module = lw.build(made.schedule, made.args, target="cuda" if device else EMULATED)
+    except InternalError:
+        raise
     except LoopwrightError as error:
         return Verdict(seed, "refused", reason(error))
     outputs = [np.full(one.shape, 7, one.dtype) for one in made.wanted]
@@ -105,6 +107,8 @@ def _check_steps(seed: int, device: bool, evaluates: bool) -> Verdict:
         return Verdict(seed, "refused", "left out: the evaluator does not run it")
     try:
         module = lw.build(after, target="cuda" if device else EMULATED)
+    except InternalError:
+        raise
     except LoopwrightError as error:
         return Verdict(seed, "refused", reason(error))
     for who, run in _ways(seed, device):

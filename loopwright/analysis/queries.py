@@ -43,7 +43,6 @@ from loopwright.ir.functor import ir_transform
 from loopwright.ir.sharing import bind_large
 from loopwright.ir.verifier import NotWellFormed, verify
 from loopwright.runtime.errors import LoopwrightError, SourceLine
-from loopwright.script.parser.regions import infer_regions
 
 
 def expr_deep_equal(lhs: Expr, rhs: Expr) -> bool:
@@ -180,6 +179,8 @@ def get_block_read_write_region(block: Block, buffer_var_map: Mapping[Var, Buffe
 
 
 def _inferred(block: Block) -> tuple[list[BufferRegion], list[BufferRegion]]:
+    from loopwright.script.parser.regions import infer_regions  # the parser: most programs are not read as text
+
     return infer_regions(block, block.span if isinstance(block.span, SourceLine) else SourceLine("<block>", 0))
 
 

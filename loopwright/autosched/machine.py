@@ -14,7 +14,6 @@ from loopwright.runtime import num_threads
 from loopwright.runtime.dtype import DataType
 from loopwright.target import CpuDescription, Moves, Target, describe
 from loopwright.target.microarchitecture import NONE_AHEAD
-from loopwright.transform.passes.precompute_constants import runs_here
 
 
 @dataclass(frozen=True)
@@ -175,6 +174,8 @@ class Machine:
     @cached_property
     def runs_here(self) -> bool:
         """Whether the compiler can run code for the machine, and so compute constants ahead of the call."""
+        from loopwright.transform.passes.precompute_constants import runs_here  # lowering: not needed for a figure
+
         return runs_here(self.cpu)
 
     def threads_for(self, cycles: float) -> int:

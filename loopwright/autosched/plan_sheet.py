@@ -8,8 +8,8 @@ from loopwright.display.sheet import Code, Part, Sheet, Table, heading
 from loopwright.schedule.page.loop_tree import loop_tree, tree_text
 
 if TYPE_CHECKING:
-    from loopwright.autosched.apply import Plan
     from loopwright.autosched.decision import Decision
+    from loopwright.autosched.schedule_program import Plan
 
 
 def plan_sheet(plan: Plan) -> Sheet:

@@ -49,6 +49,13 @@ class Scheduled(NamedTuple):
     refused: list[str]
 
 
+def names_of(rules: Sequence[RuleFor[M]], package: str) -> str | None:
+    """The rules as a text for keys of caches; None where one is not of the package: what a user writes may change."""
+    kinds = [type(rule) for rule in rules]
+    is_ours = all([kind.__module__.startswith(f"{package}.") for kind in kinds])
+    return " ".join([kind.__qualname__ for kind in kinds]) if is_ours else None
+
+
 def schedule_all(
     rules: Sequence[RuleFor[M]], sch: Schedule, program: Program, machine: M, decisions: list[Decision]
 ) -> None:

@@ -73,16 +73,31 @@ def compile(
                 calibrate=calibrate,
                 name=name,
             )
-    from loopwright.relay.quantize.calibrate import BadSamples
-    from loopwright.relay.quantize.precision import in_precision, require_precision
+    from loopwright.model.kernels import ready_to_compile
 
-    require_precision(precision)
-    if not isinstance(calibrate, Iterable | None):
-        raise BadSamples(f"{type(calibrate).__name__} {calibrate!r:.80} is no list of them", "give a list: [{'x': x}]")
-    samples = None if calibrate is None else list(calibrate)
+    samples = _samples(precision, calibrate)
+    inputs = (example_inputs, shape, dynamic_shapes, params)
+    with ready_to_compile():
+        return _compiled(model, *inputs, target, winograd, precision, samples, name)
+
+
+def _compiled(
+    model: object,
+    example_inputs: Sequence[object] | None,
+    shape: Mapping[str, object] | None,
+    dynamic_shapes: object,
+    params: Params | None,
+    target: Targets,
+    winograd: bool | int,
+    precision: str,
+    samples: list[Sample] | None,
+    name: str | None,
+) -> Any:
+    """The model compiled, by what it is written in."""
     if isinstance(model, IRModule):
         from loopwright.frontends.common.runners import name_of
         from loopwright.relay.build_module import build
+        from loopwright.relay.quantize.precision import in_precision
 
         changed = in_precision(model, precision, params, samples)
         return build(changed, target, params=params, mod_name=name_of(None, name), winograd=winograd)
@@ -106,6 +121,19 @@ def compile(
             name=name,
         )
     raise UnknownModel(model)
+
+
+def _samples(precision: str, calibrate: Iterable[Sample] | None) -> list[Sample] | None:
+    """The samples as a list; a precision that is none is refused."""
+    if precision == "float32" and calibrate is None:
+        return None  # what quantizes need not be loaded
+    from loopwright.relay.quantize.calibrate import BadSamples
+    from loopwright.relay.quantize.precision import require_precision
+
+    require_precision(precision)
+    if not isinstance(calibrate, Iterable | None):
+        raise BadSamples(f"{type(calibrate).__name__} {calibrate!r:.80} is no list of them", "give a list: [{'x': x}]")
+    return None if calibrate is None else list(calibrate)
 
 
 def _known_of(database: Database | str | os.PathLike[str]) -> KnownSchedules:

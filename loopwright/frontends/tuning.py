@@ -18,10 +18,10 @@ import numpy as np
 
 from loopwright.frontends.compiling import compile as compile_model
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir.annotations import CONSTANT_PARAMS
 from loopwright.runtime.errors import user_stack_level
 from loopwright.target import Target, describe
 from loopwright.te import Tensor, create_prim_func
-from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS
 from loopwright.tune import Budget, Database, Measurer, Session, Task, open_database
 from loopwright.tune.database import MemoryDatabase
 from loopwright.tune.errors import BadTuneArgument, NoTasks

@@ -7,6 +7,7 @@ from typing import Final
 ASSUMED_SIZES: Final = "loopwright.assumed_sizes"  # of a function: conditions on sizes that every caller has checked
 # Of a function: names of arguments whose elements are indices that every caller has checked.
 CHECKED_INDICES: Final = "loopwright.checked_indices"
+CONSTANT_PARAMS: Final = "constant_params"  # of a kernel: positions of parameters whose content never changes
 IMPORTS: Final = "loopwright.llvm_imports"  # of a function: LLVM texts that define functions it calls (call_extern)
 IMPORT_LLVM: Final = "pragma_import_llvm"  # of a loop or block: such a text, or the path of a .ll or .bc file
 # Of a kernel: the axes whose extents a call passes after the parameters, in order. The name is that of TVM.

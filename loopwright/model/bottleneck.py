@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from loopwright.autosched import Decision
-from loopwright.autosched.decision import ChoiceKind, RuleKind
+from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.rules.plain import RUNS_ONCE
 from loopwright.model.kernel import Kernel
 from loopwright.model.machine_limits import MachineLimits

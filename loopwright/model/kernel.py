@@ -13,25 +13,27 @@ constants.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from loopwright.autosched import RULES, Decision, Machine, apply
+from loopwright.autosched.decision import Decision
 from loopwright.autosched.known import known_schedules
-from loopwright.autosched.rules.winograd.allowed import largest_tile
+from loopwright.autosched.machine import Machine
 from loopwright.codegen.build_key import build_key
 from loopwright.codegen.describe_module import implicit_variables, packed_names
 from loopwright.ir import IRModule, PrimFunc, deep
+from loopwright.ir.annotations import CONSTANT_PARAMS
 from loopwright.ir.verifier import verify
 from loopwright.model.overwrite import may_overwrite
 from loopwright.runtime.description import UNPROVED
 from loopwright.runtime.errors import InternalError
 from loopwright.target import Target, describe
-from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS, Parted, part_function
-from loopwright.transform.parts.constant_work import shape_of
-from loopwright.transform.passes.precompute_constants import place_to_run
+
+if TYPE_CHECKING:
+    from loopwright.transform.parts.constant_prologue import Parted
 
 SCHEDULED: Final = "loopwright.scheduled"  # the attribute of a kernel that is as it should be already
 _NAME: Final = "kernel"
@@ -82,14 +84,22 @@ def kernel_key(module: IRModule, target: Target, pairs: Pairs, winograd: bool | 
 
     A model runs it `count` times, which decides nothing here.
     """
-    rules = [type(rule) for rule in RULES]
-    if not all(rule.__module__.startswith("loopwright.autosched.rules.") for rule in rules):
-        return None  # a user's rule may change between two builds
+    rules = _rules_in_use()
+    if rules is None:
+        return None
     how = ["kernel", Machine.of(target).key, f"winograd={winograd!r}", repr(pairs)]
     source = known_schedules()
     if source is not None and not module[_NAME].attrs.get(SCHEDULED, False):
+        from loopwright.autosched.rules.winograd.allowed import largest_tile
+
         how.append(source.key(module[_NAME], target, largest_tile(winograd), count))
-    return build_key(module, target, _intrinsic, " ".join([*how, *[rule.__qualname__ for rule in rules]]), names=False)
+    return build_key(module, target, _intrinsic, " ".join([*how, rules]), names=False)
+
+
+def _rules_in_use() -> str | None:
+    """The rules, in keys. Nobody has changed what is not loaded: a model that is in the cache needs none of them."""
+    loaded = sys.modules.get("loopwright.autosched.rules")
+    return "" if loaded is None else loaded.rules_in_use()
 
 
 def symbol_of(key: str) -> str:
@@ -104,7 +114,10 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
     `pairs` are the parameters (input, output) that may be one memory if the schedule allows it.
     """
     from loopwright.analysis import check_program
+    from loopwright.autosched import apply
     from loopwright.transform import lower
+    from loopwright.transform.parts.constant_prologue import part_function
+    from loopwright.transform.passes.precompute_constants import place_to_run
 
     begin = perf_counter()
     function = module[_NAME]
@@ -157,6 +170,7 @@ def compile_kernel(module: IRModule, target: Target, pairs: Pairs, symbol: str, 
 def _early(parted: Parted, target: Target, symbol: str) -> Early:
     """The early function, compiled for a machine that can run it now."""
     from loopwright.transform import lower
+    from loopwright.transform.parts.constant_work import shape_of
 
     module = lower(IRModule({_NAME: parted.early.with_attr("global_symbol", _NAME)}), target)
     _, object_bytes, _ = _machine_code(module, target, symbol, set(), runs_once=True)

@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
-from loopwright.autosched import Decision
+from loopwright.autosched.decision import Decision
+from loopwright.autosched.known import known_schedules
 from loopwright.display import progress
 from loopwright.ir import IRModule, PrimFunc
+from loopwright.ir.pass_context import PassContext
 from loopwright.model.kernel import Early, Kernel, Pairs, compile_kernel, kernel_key, named, symbol_of
+from loopwright.model.load_ahead import loading_ahead, run_ahead
 from loopwright.model.program import Launch, Value
 from loopwright.model.workers import in_parallel
 from loopwright.runtime.artifact_store import Artifact, is_on, open_store
@@ -93,7 +98,8 @@ def compile_kernels(
     jobs = [functools.partial(_compile, *wanted[key], target, symbol_of(key), winograd, labels[key]) for key in missing]
     with progress.task("compile kernels", len(wanted)) as task:
         task.advance(parts=len(result))
-        for number, kernel in _run(jobs, processes):
+        is_known = all([has_key[key] for key in missing])
+        for number, kernel in _run(jobs, processes, is_known):
             key = missing[number]
             task.advance(labels[key])
             result[key] = kernel
@@ -119,12 +125,48 @@ def overwrites(launch: Launch, kernel: Kernel) -> frozenset[tuple[int, int]]:
     return frozenset(pair for pair, place in zip(sorted(launch.may_overwrite), locations) if place in kernel.overwrites)
 
 
-def _run(jobs: Sequence[Callable[[], Kernel]], processes: int | None) -> Iterator[tuple[int, Kernel]]:
-    if jobs:
-        # What the first job would load is loaded before the processes part.
-        import loopwright.codegen.llvm.emit_module  # noqa: F401
+def ready_to_compile() -> AbstractContextManager[None]:
+    """While a model is read, another process loads what its kernels are compiled with."""
+    return loading_ahead(_load, _state)
 
-    return in_parallel(jobs, processes)
+
+def _run(jobs: Sequence[Callable[[], Kernel]], processes: int | None, is_known: bool) -> Iterator[tuple[int, Kernel]]:
+    """The kernels; `is_known` says that nothing takes part which only this process has."""
+    missing = dict.fromkeys(range(len(jobs)))
+    for number, kernel in run_ahead(jobs, processes) if is_known else ():
+        del missing[number]
+        yield number, kernel
+    if missing:
+        _load()  # before the processes part
+    numbers = list(missing)
+    for number, kernel in in_parallel([jobs[k] for k in numbers], processes):
+        yield numbers[number], kernel
+
+
+def _load() -> None:
+    """What compiling the first kernel would load."""
+    import islpy  # noqa: F401
+
+    import loopwright.analysis.check
+    import loopwright.autosched.schedule_program
+    import loopwright.codegen.llvm.emit_module
+    import loopwright.transform.pipeline  # noqa: F401
+
+
+def _state() -> tuple[object, ...]:
+    """What of this process takes part in compiling a kernel, beside what its key names."""
+    context = PassContext.current()
+    rules = sys.modules.get("loopwright.autosched.rules")
+    intrinsics = sys.modules.get("loopwright.transform.tensor_intrinsics")
+    return (
+        context.opt_level,
+        context.disabled_pass,
+        context.required_pass,
+        dict(context.config),
+        known_schedules(),
+        None if rules is None else rules.rules_in_use(),
+        None if intrinsics is None else dict(intrinsics.TensorIntrin.known),
+    )
 
 
 def _compile(module: IRModule, pairs: Pairs, target: Target, symbol: str, winograd: bool | int, label: str) -> Kernel:

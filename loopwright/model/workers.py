@@ -81,7 +81,7 @@ def _forked(jobs: Jobs, count: int) -> Iterator[tuple[int, Any]]:
                     _finish(workers.pop(descriptor))
                     continue
                 workers[descriptor].received.extend(data)
-                yield from _complete(workers[descriptor].received)
+                yield from complete(workers[descriptor].received)
     finally:
         for descriptor in (numbers, hand_out):
             if descriptor >= 0:
@@ -108,7 +108,7 @@ def beside(job: Callable[[], R]) -> Iterator[Callable[[], R]]:
         while not found:
             data = os.read(worker.results, 1 << 20)
             worker.received.extend(data)
-            found.extend([value for _, value in _complete(worker.received)])
+            found.extend([value for _, value in complete(worker.received)])
             if not data and not found:
                 found.append(job())  # it failed there: its error is raised here
         return found[0]
@@ -123,27 +123,42 @@ def beside(job: Callable[[], R]) -> Iterator[Callable[[], R]]:
 
 def _start(jobs: Jobs, numbers: int, unused: Sequence[int]) -> _Worker:
     results, own_end = os.pipe()
-    with nobody_compiles():
-        process = os.fork()
+    process = fork()
     if process == 0:
-        status = 1
-        try:
-            for descriptor in (results, *unused):
-                os.close(descriptor)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-            gc.freeze()
-            gc.set_threshold(NEW_OBJECTS)
+        with become_worker([results, *unused]):
             _work(jobs, numbers, own_end)
-            status = 0
-        finally:
-            os._exit(status)  # nothing of the parent's is flushed or ended twice
     os.close(own_end)
     return _Worker(process, results, bytearray())
+
+
+def fork() -> int:
+    """Fork this process while no other thread of it is inside LLVM; 0 in the worker."""
+    with nobody_compiles():
+        return os.fork()
+
+
+@contextmanager
+def become_worker(unused: Sequence[int]) -> Iterator[None]:
+    """In a worker: it ends with the block, without the descriptors that are its parent's."""
+    status = 1
+    try:
+        for descriptor in unused:
+            os.close(descriptor)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+        gc.freeze()
+        gc.set_threshold(NEW_OBJECTS)
+        yield
+        status = 0
+    finally:
+        os._exit(status)  # nothing of the parent's is flushed or ended twice
 
 
 @contextmanager
 def nobody_compiles() -> Iterator[None]:
     """While no other thread is inside LLVM: its lock would stay locked in the worker."""
+    if "llvmlite.binding" not in sys.modules:
+        yield
+        return
     from llvmlite.binding import ffi
 
     with ffi.lib._lock, warnings.catch_warnings():
@@ -161,12 +176,17 @@ def _work(jobs: Jobs, numbers: int, results: int) -> None:
             data = pickle.dumps((number, jobs[number]()), pickle.HIGHEST_PROTOCOL)
         except Exception:
             continue  # the parent meets it again
-        unsent = memoryview(_LENGTH.pack(len(data)) + data)
-        while unsent:
-            unsent = unsent[os.write(results, unsent) :]
+        send(results, data)
 
 
-def _complete(received: bytearray) -> Iterator[tuple[int, Any]]:
+def send(descriptor: int, data: bytes) -> None:
+    """Write data with its length, for `complete`."""
+    unsent = memoryview(_LENGTH.pack(len(data)) + data)
+    while unsent:
+        unsent = unsent[os.write(descriptor, unsent) :]
+
+
+def complete(received: bytearray) -> Iterator[tuple[int, Any]]:
     """The results that have arrived whole, taken out of what was received."""
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)

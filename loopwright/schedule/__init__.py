@@ -17,12 +17,29 @@ Each line imports from those above it, never from below, also for annotations:
     engine/                           `Schedule`: finds, proves, applies and records a step
 """
 
-from loopwright.schedule.engine.composites import composite, register_step, unregister
-from loopwright.schedule.engine.schedule import Schedule
-from loopwright.schedule.engine.state import BlockScope, Dependency, DepKind, ScheduleState, StmtSRef
-from loopwright.schedule.errors import ScheduleError
-from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
-from loopwright.schedule.trace.trace import Instruction, InstructionKind, Trace
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loopwright.schedule.engine.composites import composite, register_step, unregister
+    from loopwright.schedule.engine.schedule import Schedule
+    from loopwright.schedule.engine.state import BlockScope, Dependency, DepKind, ScheduleState, StmtSRef
+    from loopwright.schedule.errors import ScheduleError
+    from loopwright.schedule.handles import BlockRV, ExprRV, LoopRV
+    from loopwright.schedule.trace.trace import Instruction, InstructionKind, Trace
+
+# Public name → module that holds it; loaded when first used: who needs a matrix of winograd needs no engine.
+_HOMES = {
+    "loopwright.schedule.engine.composites": "composite register_step unregister",
+    "loopwright.schedule.engine.schedule": "Schedule",
+    "loopwright.schedule.engine.state": "BlockScope DepKind Dependency ScheduleState StmtSRef",
+    "loopwright.schedule.errors": "ScheduleError",
+    "loopwright.schedule.handles": "BlockRV ExprRV LoopRV",
+    "loopwright.schedule.trace.trace": "Instruction InstructionKind Trace",
+}
+_NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "BlockRV",
@@ -42,3 +59,16 @@ __all__ = [
     "register_step",
     "unregister",
 ]
+
+if not TYPE_CHECKING:  # mypy would believe in every name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from loopwright.ir import IntImm, IRModule, PrimFunc
+from loopwright.ir.annotations import CONSTANT_PARAMS
 from loopwright.ir.bind_constants import bind_constants
 from loopwright.target import Target, describe
-from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS
 from loopwright.tune.workload import family_of, key_of, sizes_of
 
 _SEED = 7  # of the values that stand for constants

@@ -11,6 +11,7 @@ from loopwright.autosched.default_binding import bind_unbound_loops
 from loopwright.ir import assert_structural_equal
 from loopwright.script import ir as I
 from loopwright.script import tir as T
+from loopwright.transform.on_request.launch_threads import NotALaunch
 
 EMULATED = "cuda -model=emulated"
 
@@ -91,3 +92,20 @@ def test_what_cannot_be_distributed_runs_in_one_thread(name):
     a, b = np.arange(40, dtype="float32"), np.zeros(40, "float32")
     module(a, b)
     np.testing.assert_allclose(b, {"scan": np.cumsum(a), "scalar": b * 0, "plain": a}[name])
+
+
+def test_local_memory_between_two_kernels_is_refused_as_such():
+    @T.prim_func
+    def func(A: T.Buffer(8), B: T.Buffer(8)):
+        C = T.alloc_buffer((8,), scope="local")
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = A[vi]
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = C[7 - vi]
+
+    with pytest.raises(NotALaunch, match="C has scope 'local', but is used outside the kernel as well"):
+        lw.build(func, target=EMULATED)

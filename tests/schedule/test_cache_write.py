@@ -37,6 +37,15 @@ def test_the_block_writes_the_copy_and_its_init_too():
     check(sch, before, expected)
 
 
+def test_a_buffer_of_unknown_size_is_copied_as_far_as_it_goes():
+    n = te.var("n")
+    A = te.placeholder((n, 3), name="A")
+    B = te.compute(((n + 4095) // 4096, 3), lambda i, j: A[i * 4096, j], name="B")
+    sch = tir.Schedule(te.create_prim_func([A, B]))
+    copy = sch.cache_write("B", 0, "local")
+    assert [str(sch.get(loop).extent) for loop in sch.get_loops(copy)] == ["(n + 4095) // 4096", "3"]
+
+
 def test_consumers_keep_the_original_unless_listed():
     before = chain()
     sch = tir.Schedule(before)

@@ -119,3 +119,29 @@ def test_rows_of_any_length(length):
     a, b = np.arange(3 * length, dtype="int32").reshape(3, length), np.zeros((3, length), "int32")
     module(a, b)
     np.testing.assert_array_equal(b, a + 1)
+
+
+def test_a_block_number_taken_apart_is_no_digit_of_the_thread():
+    @T.prim_func
+    def copied(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+        L = T.decl_buffer((64, 64), scope="local")
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(32):
+                    L[b // 2 * 32 + i, b % 2 * 32 + tx] = A[b // 2 * 32 + i, b % 2 * 32 + tx]
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(32):
+                    B[b // 2 * 32 + i, b % 2 * 32 + tx] = L[b // 2 * 32 + i, b % 2 * 32 + tx]
+
+    @T.prim_func
+    def expected(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+        L = T.decl_buffer((64, 2), scope="local")
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(32):
+                    L[b // 2 * 32 + i, b % 2] = A[b // 2 * 32 + i, b % 2 * 32 + tx]
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(32):
+                    B[b // 2 * 32 + i, b % 2 * 32 + tx] = L[b // 2 * 32 + i, b % 2]
+
+    assert_becomes(copied, expected)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import loopwright as lw
+from loopwright.ir.annotations import CONSTANT_PARAMS
 from loopwright.script import tir as T
-from loopwright.transform.parts.constant_prologue import CONSTANT_PARAMS, constant_params, part_function
+from loopwright.transform.parts.constant_prologue import constant_params, part_function
 
 
 @T.prim_func

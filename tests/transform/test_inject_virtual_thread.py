@@ -73,6 +73,50 @@ def test_what_all_store_alike_exists_once():
     same_at_every_stage(before)
 
 
+def test_a_tile_that_vectors_fill_exists_once():
+    @T.prim_func
+    def before(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for v in T.thread_binding(2, thread="vthread"):
+            B = T.decl_buffer((4,))
+            for k in range(8):
+                for i in T.vectorized(4):
+                    B[i] = A[k, i]
+                for i in range(4):
+                    C[v, i] = C[v, i] + B[i]
+
+    @T.prim_func
+    def after(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        B = T.decl_buffer((4,))
+        for k in range(8):
+            for i in T.vectorized(4):
+                B[i] = A[k, i]
+            for i in range(4):
+                for v in T.unroll(2):
+                    C[v, i] = C[v, i] + B[i]
+
+    same_program(both(before), after)
+    same_results(before, after)
+    same_at_every_stage(before)
+
+
+def test_a_vector_that_stores_elsewhere_too_is_one_for_each():
+    @T.prim_func
+    def before(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):
+        for v in T.thread_binding(2, thread="vthread"):
+            B = T.decl_buffer((4,))
+            for k in range(8):
+                for i in T.vectorized(4):
+                    B[i] = A[k, i]
+                    C[v, i] = C[v, i] + A[k, 3 - i]
+                for i in range(4):
+                    C[v, i] = C[v, i] + B[i]
+
+    got = both(before)
+    assert "T.decl_buffer((2, 4))" in got.script()
+    same_results(before, got)
+    same_at_every_stage(before)
+
+
 def test_what_only_seems_alike_is_one_for_each():
     @T.prim_func
     def counted(A: T.Buffer((8, 4)), C: T.Buffer((2, 4))):

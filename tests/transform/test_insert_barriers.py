@@ -375,6 +375,23 @@ NO_LAUNCH = {
         for tx in T.thread_binding(8, thread="threadIdx.x"):
             B[tx] = L[0]
 """,
+    "L has scope 'local', but is written outside the loops over threadIdx.y": """
+    L = T.decl_buffer((1,), "int32", scope="local")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        L[0] = 3
+        if L[0] > 2:  # all threads ask
+            for ty in T.thread_binding(8, thread="threadIdx.y"):
+                B[ty] = A[ty]
+""",
+    "loop tx over blockIdx.x stands inside another loop over blockIdx.x": """
+    for bx in T.thread_binding(8, thread="blockIdx.x"):
+        for tx in T.thread_binding(8, thread="blockIdx.x"):
+            B[tx] = T.Cast("float32", bx)
+""",
+    "there is no thread axis 'threadIdx.w'": """
+    for tw in T.thread_binding(8, thread="threadIdx.w"):
+        B[tw] = T.float32(0)
+""",
     "a barrier stands where not all threads may reach it": """
     for tx in T.thread_binding(8, thread="threadIdx.x"):
         if tx < 4:
@@ -447,6 +464,39 @@ def main(A: T.Buffer(8), B: T.Buffer(8)):
         B[bx] = S[bx] + S[bx]
 """)
     with pytest.raises(NotALaunch, match=f"one kernel reads S of scope '{scope}', which another kernel has written"):
+        launch_threads(flat(func))
+
+
+@pytest.mark.parametrize("scope", ["shared", "local"])
+def test_memory_around_a_launch_moves_into_it(scope):
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2, 8)), B: T.Buffer((2, 8))):
+    S = T.alloc_buffer((8,), scope="{scope}")
+    bx = T.launch_thread("blockIdx.x", 2)
+    tx = T.launch_thread("threadIdx.x", 8)
+    S[tx] = A[bx, tx]
+    T.tvm_storage_sync("shared")
+    B[bx, tx] = S[tx] + S[{"7 - tx" if scope == "shared" else "tx"}]
+""")
+    a, b = np.arange(16, dtype="float32").reshape(2, 8), np.zeros((2, 8), "float32")
+    text = loopwright.build(func, target="cuda").get_source()
+    assert text.index("threadIdx.x") < text.index("float S[")
+    loopwright.build(func, target="cuda -model=emulated")(a, b)
+    np.testing.assert_array_equal(b, a + (a[:, ::-1] if scope == "shared" else a))
+
+
+def test_two_launches_do_not_share_memory():
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer(8), B: T.Buffer(8)):
+    S = T.decl_buffer((8,), scope="shared")
+    with T.launch_thread("threadIdx.x", 8) as tx:
+        S[tx] = A[tx]
+    with T.launch_thread("threadIdx.x", 8) as tx:
+        B[tx] = S[tx]
+""")
+    with pytest.raises(NotALaunch, match="one kernel reads S of scope 'shared', which another kernel has written"):
         launch_threads(flat(func))
 
 

@@ -55,6 +55,29 @@ def test_a_comparison_that_falls_and_one_that_memory_decides():
     check(separate_full_tiles, before, after, again=False)
 
 
+def test_a_choice_between_a_load_and_a_constant():
+    @T.prim_func
+    def before(A: T.Buffer(40), B: T.Buffer(4), n: T.int32):
+        for b in range(5):
+            for i in T.unroll(2):
+                for j in T.vectorized(4):
+                    B[j] = B[j] + T.if_then_else(b * 8 + i * 4 + j < n, A[b * 8 + i * 4 + j], T.float32(0))
+
+    @T.prim_func
+    def after(A: T.Buffer(40), B: T.Buffer(4), n: T.int32):
+        for b in range(5):
+            if b * 8 + 7 < n:
+                for i in T.unroll(2):
+                    for j in T.vectorized(4):
+                        B[j] = B[j] + A[b * 8 + i * 4 + j]
+            else:
+                for i in T.unroll(2):
+                    for j in T.vectorized(4):
+                        B[j] = B[j] + T.if_then_else(b * 8 + i * 4 + j < n, A[b * 8 + i * 4 + j], T.float32(0))
+
+    check(separate_full_tiles, before, after, again=False)
+
+
 def test_several_loads_of_a_thread_are_under_way_together():
     @T.prim_func
     def before(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
@@ -78,6 +101,23 @@ def test_several_loads_of_a_thread_are_under_way_together():
                             B[b * 8 + i * 4 + j * 2] = A[b * 8 + i * 4 + j * 2]
 
     check(separate_full_tiles, before, after, again=False)
+
+
+def test_choices_that_stay():
+    @T.prim_func
+    def the_same_for_all(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            for j in T.vectorized(8):
+                B[b * 8 + j] = T.if_then_else(b < n, A[b * 8 + j], T.float32(0))
+
+    @T.prim_func
+    def between_loads(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):
+        for b in range(5):
+            for j in T.vectorized(8):
+                B[b * 8 + j] = T.if_then_else(b * 8 + j < n, A[b * 8 + j], A[0])
+
+    unchanged(separate_full_tiles, the_same_for_all)
+    unchanged(separate_full_tiles, between_loads)
 
 
 def test_what_stays():

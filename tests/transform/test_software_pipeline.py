@@ -69,6 +69,54 @@ def test_one_version_is_enough_when_the_reader_runs_first():
     check_all(software_pipeline, before, after)
 
 
+def test_a_buffer_of_a_double_buffer_scope_has_two_versions_where_one_would_do():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        for i in T.serial(8, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [1, 0]}):
+            B = T.decl_buffer((1,))
+            with T.attr(B.data, "double_buffer_scope", 1):
+                B[0] = A[i] * T.float32(2)
+            C[i] = B[0] + T.float32(1)
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.decl_buffer((2, 1))
+        with T.attr(B.data, "double_buffer_scope", 1):
+            B[0, 0] = A[0] * T.float32(2)
+        for i in range(7):
+            C[i] = B[i % 2, 0] + T.float32(1)
+            with T.attr(B.data, "double_buffer_scope", 1):
+                B[(i + 1) % 2, 0] = A[i + 1] * T.float32(2)
+        C[7] = B[1, 0] + T.float32(1)
+
+    check_all(software_pipeline, before, after)
+
+
+PREDICATED = {"software_pipeline_predicated": 1}
+
+
+def test_conditions_in_place_of_an_epilogue():
+    @T.prim_func
+    def before(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        for i in T.serial(
+            8, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [1, 0], **PREDICATED}
+        ):
+            B = T.decl_buffer((1,))
+            B[0] = A[i] * T.float32(2)
+            C[i] = B[0] + T.float32(1)
+
+    @T.prim_func
+    def after(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.decl_buffer((1,))
+        B[0] = A[0] * T.float32(2)
+        for i in range(8):
+            C[i] = B[0] + T.float32(1)
+            if i + 1 < 8:
+                B[0] = A[i + 1] * T.float32(2)
+
+    check_all(software_pipeline, before, after)
+
+
 def test_blocks_and_reductions_keep_their_numbers():
     """The start value of a reduction becomes a statement of its own during lowering; it belongs to its block."""
 
@@ -122,7 +170,9 @@ def test_blocks_and_reductions_keep_their_numbers():
 SOURCE = """
 @T.prim_func
 def main(A: T.Buffer(({n}, 4)), C: T.Buffer(({n}, 4))):
-    for i in T.serial({n}, annotations={{"software_pipeline_stage": {stages}, "software_pipeline_order": {orders}}}):
+    for i in T.serial({n}, annotations={{
+        "software_pipeline_stage": {stages}, "software_pipeline_order": {orders},
+        "software_pipeline_predicated": {p}}}):
         B = T.decl_buffer((4,))
         D = T.decl_buffer((4,))
         for k in range(4):
@@ -146,8 +196,9 @@ def main(A: T.Buffer(({n}, 4)), C: T.Buffer(({n}, 4))):
         ([0, 2, 3], [0, 1, 2]),
     ],
 )
-def test_every_length_and_shape(n, stages, orders):
-    func = from_source(SOURCE.format(n=n, stages=stages, orders=orders))
+@pytest.mark.parametrize("predicated", [0, 1])
+def test_every_length_and_shape(n, stages, orders, predicated):
+    func = from_source(SOURCE.format(n=n, stages=stages, orders=orders, p=predicated))
     got = software_pipeline(func)
     assert "software_pipeline" not in got.script()
     same_results(func, got)
@@ -241,7 +292,7 @@ def test_a_schedule_asks_for_it():
 
 def test_async_stages_say_nothing_on_a_cpu():
     func = from_source(
-        SOURCE.format(n=5, stages=[0, 1, 2], orders=[0, 1, 2]).replace(
+        SOURCE.format(n=5, stages=[0, 1, 2], orders=[0, 1, 2], p=0).replace(
             '"software_pipeline_order"', '"software_pipeline_async_stages": [0], "software_pipeline_order"'
         )
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from loopwright.autosched.rule import Rule
+from loopwright.autosched.rule import Rule, names_of
 from loopwright.autosched.rules.contraction import Contraction
 from loopwright.autosched.rules.convolution import Convolution
 from loopwright.autosched.rules.depthwise import Depthwise
@@ -43,4 +43,12 @@ RULES: Final[list[Rule]] = [
     Plain(),  # last: it takes whatever is left
 ]
 
-__all__ = ["RULES"]
+_BUILT_IN: Final = tuple(RULES)
+
+
+def rules_in_use() -> str | None:
+    """What says which rules schedule CPUs, for keys of caches; None where a user's rule is one: it may change."""
+    return "" if tuple(RULES) == _BUILT_IN else names_of(RULES, __name__)  # the built-in ones are in the sources
+
+
+__all__ = ["RULES", "rules_in_use"]

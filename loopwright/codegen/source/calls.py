@@ -192,11 +192,10 @@ def _predicate(emitter: SourceExpressions, node: ir.Call) -> Code:
     dtype = node.args[0].dtype
     if _name(node) == "isnan":
         return Code(f"{value.within(SUM)} != {value.within(SUM)}", COMPARISON, value.depth + 1)
-    emitter.helpers.headers |= {"math.h", "float.h"}
-    size, greatest = ("fabsf", "FLT_MAX") if dtype.bits == 32 else ("fabs", "DBL_MAX")
-    # Infinity is greater than every finite number, and NaN is not.
-    sign = ">" if _name(node) == "isinf" else "<="
-    return infix(sign, call(size, value), Code(greatest), COMPARISON)
+    emitter.helpers.headers.add("math.h")
+    # Every finite number is less than infinity, and NaN is neither less nor equal.
+    sign = "==" if _name(node) == "isinf" else "<"
+    return infix(sign, call("fabsf" if dtype.bits == 32 else "fabs", value), Code("INFINITY"), COMPARISON)
 
 
 @_rule("reinterpret")

@@ -251,6 +251,8 @@ def _part(facts: Analyzer, part: IntervalSet | None, extent: Expr) -> tuple[Expr
     if part is None:
         return whole
     low, size = facts.simplify(part.min_value), facts.simplify(part.max_value - part.min_value + 1)
+    if isinstance(low, IntImm) and low.value == 0 and structural_equal(size, facts.simplify(extent)):
+        return whole
     greatest = size.value if isinstance(size, IntImm) else facts.const_int_bound(size).max_value
     if not 1 <= greatest < FAR or (isinstance(extent, IntImm) and greatest >= extent.value):
         return whole

@@ -22,14 +22,11 @@ from math import sqrt
 import numpy as np
 
 from loopwright import te
-from loopwright.autosched import Machine
 from loopwright.ir import Buffer, Expr, Stmt, cast, const
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
-from loopwright.topi.nn.attention_kernel import Attention, attention_body
-from loopwright.topi.nn.attention_tiles import choose_tiles
 from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
@@ -150,6 +147,10 @@ def attention(
         return built
     total = "float64" if str(query.dtype) == "float64" else "float32"
     index = query.shape[0].dtype
+    from loopwright.autosched.machine import Machine
+    from loopwright.topi.nn.attention_kernel import Attention, attention_body  # the machinery of schedules comes along
+    from loopwright.topi.nn.attention_tiles import choose_tiles
+
     wanted = Attention(
         _as_index(q["B"], index),
         _as_index(q["H"], index),

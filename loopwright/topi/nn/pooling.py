@@ -28,7 +28,6 @@ from loopwright.topi.parts.pad_amounts import get_pad_tuple_generic
 from loopwright.topi.parts.sizes import check_rank, each, places, simplify, tap_index
 from loopwright.topi.registry import Sample, operator, ulps
 from loopwright.topi.samples import real_numbers, whole_numbers
-from loopwright.topi.testing.pooling import pool_in_layout
 from loopwright.topi.types import Dim, Dims, Padding
 
 TAPS: Final = {"D": "rz", "H": "ry", "W": "rx"}
@@ -48,6 +47,8 @@ def _pooled(spatial: str) -> Callable[..., np.ndarray]:
         layout: str = "NC" + spatial,
         count_include_pad: bool = True,
     ) -> np.ndarray:
+        from loopwright.topi.testing.pooling import pool_in_layout  # for tests alone
+
         pads = padding[: len(kernel)], padding[len(kernel) :]
         layout = "".join(letter for letter in layout if not letter.isdigit())
         return pool_in_layout(

@@ -13,16 +13,19 @@
 A loop over threads moves out of the serial loops of the reduction: the parts of a thread are summed up first. The
 thread that stores the result is one for which `set_store_predicate` of te holds (STORED_BY), or the first one. A sum or
 product that starts at its identity, a minimum, maximum, "and" or "or" has this form, where no loop over its results is
-inside; other reductions over threads stay, and `serialize_thread_reduction` writes the turns that their threads take.
+inside; so has a tuple that is associative, commutative and starts at what changes nothing (an argmax that breaks ties
+by the index). Other reductions over threads stay, and `serialize_thread_reduction` writes the turns that their threads
+take.
 
 Needs: blocks with their inits.  Leaves: the same program but for these reductions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from loopwright.analysis.combiner_laws import Combiner, Undecided, absorbs, is_associative, is_commutative
 from loopwright.analysis.thread_axes import has_threads, is_per, tag_of, uses
 from loopwright.ir import (
     Add,
@@ -44,6 +47,7 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     IterType,
+    LetStmt,
     Max,
     Min,
     Mul,
@@ -51,6 +55,8 @@ from loopwright.ir import (
     Or,
     PrimFunc,
     Rewriter,
+    Select,
+    SeqStmt,
     Stmt,
     Var,
     any_node,
@@ -75,10 +81,10 @@ _CALLS: Final = frozenset(["tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor
 
 
 class _Reduction(NamedTuple):
-    """A block that reduces: its one store, what a run adds, and how two parts join."""
+    """A block that reduces: its stores, what a run adds to each, and how two parts join."""
 
-    store: BufferStore
-    part: Expr
+    stores: Sequence[BufferStore]
+    parts: Sequence[Expr]
     reducer: CommReducer
 
 
@@ -155,28 +161,32 @@ class _AllReduce(Rewriter):
         loops: Sequence[For],
         over: dict[Var, str],
     ) -> Stmt:
-        names = self._names(reduction.store.buffer)
-        whole = decl_buffer((1,), reduction.store.buffer.dtype, names[1], scope="local")
-        zero = const(0)
+        names = [self._names(store.buffer) for store in reduction.stores]
+        wholes = [_cell(own[1], store) for own, store in zip(names, reduction.stores, strict=True)]
+        zero, reducer = const(0), reduction.reducer
         steps: list[Stmt] = []
-        temporaries = [whole]
-        part, condition = reduction.part, _all([*guards.cells, *guards.parts])
+        temporaries = [*wholes]
+        parts, condition = reduction.parts, _all([*guards.cells, *guards.parts])
         if loops:  # a thread has several parts
-            partial = decl_buffer((1,), whole.dtype, names[0], scope="local")
-            temporaries.insert(0, partial)
-            steps.append(BufferStore(partial, reduction.reducer.identity_element[0], (zero,)))
-            so_far = {reduction.reducer.lhs[0]: BufferLoad(partial, (zero,)), reduction.reducer.rhs[0]: part}
-            nest = _if(condition, BufferStore(partial, substitute(reduction.reducer.result[0], so_far), (zero,)))
+            partials = [_cell(own[0], store) for own, store in zip(names, reduction.stores, strict=True)]
+            temporaries = [*partials, *wholes]
+            so_far = [BufferLoad(partial, (zero,)) for partial in partials]
+            identities = zip(partials, reducer.identity_element, strict=True)
+            steps += [BufferStore(partial, identity, (zero,)) for partial, identity in identities]
+            given = dict(zip([*reducer.lhs, *reducer.rhs], [*so_far, *parts], strict=True))
+            nest = _if(condition, _stored_together(partials, [substitute(value, given) for value in reducer.result]))
             for loop in reversed(loops):
                 nest = loop.with_(body=nest)
             steps.append(nest)
-            part, condition = BufferLoad(partial, (zero,)), const(True)
-        result = BufferLoad(whole, (zero,))
-        call = Evaluate(tvm_thread_allreduce(const(1, "uint32"), part, condition, result, *over))
+            parts, condition = so_far, const(True)
+        results = [BufferLoad(whole, (zero,)) for whole in wholes]
+        call = Evaluate(tvm_thread_allreduce(const(len(parts), "uint32"), *parts, condition, *results, *over))
         null = Call(DataType("handle"), Op.get("tir.reinterpret"), (const(0, "uint64"),))
-        steps.append(AttrStmt(reduction.reducer, "reduce_scope", null, call))
-        stored = BufferStore(reduction.store.buffer, result, reduction.store.indices)
-        steps.append(_if(_all([*guards.cells, *_stored_by(realize, over, reduction.store.buffer)]), stored))
+        steps.append(AttrStmt(reducer, "reduce_scope", null, call))
+        pairs = zip(reduction.stores, results, strict=True)
+        stored = seq([BufferStore(store.buffer, result, store.indices) for store, result in pairs])
+        by = _stored_by(realize, over, reduction.stores[0].buffer)
+        steps.append(_if(_all([*guards.cells, *by]), stored))
         body = seq(steps)
         for buffer in reversed(temporaries):
             declared = DeclBuffer(buffer, body)
@@ -217,10 +227,28 @@ def _guards(realize: BlockRealize, summed: set[Var], data: Sequence[Expr]) -> _G
     return _Guards(cells, parts)
 
 
+def _cell(name: str, store: BufferStore) -> Buffer:
+    return decl_buffer((1,), store.buffer.dtype, name, scope="local")
+
+
+def _stored_together(buffers: Sequence[Buffer], values: Sequence[Expr]) -> Stmt:
+    """One cell each: none is stored before all values are there."""
+    zero = const(0)
+    if len(buffers) == 1:
+        return BufferStore(buffers[0], values[0], (zero,))
+    new = [Var(f"new_{buffer.name}", buffer.dtype) for buffer in buffers]
+    body = seq([BufferStore(buffer, var, (zero,)) for buffer, var in zip(buffers, new, strict=True)])
+    for var, value in reversed([*zip(new, values, strict=True)]):
+        body = LetStmt(var, value, body)
+    return body
+
+
 def _reduction(realize: BlockRealize) -> _Reduction | None:
     """The block as the sum of its parts, its axes written as the loops; None for another one."""
     block = realize.block
     init, store = block.init, block.body
+    if isinstance(init, SeqStmt):
+        return _tuple_reduction(realize)
     if not isinstance(init, BufferStore) or not isinstance(store, BufferStore):
         return None
     if block.alloc_buffers or block.match_buffers or init.buffer is not store.buffer:
@@ -242,7 +270,92 @@ def _reduction(realize: BlockRealize) -> _Reduction | None:
     joined = value.with_(args=(left, right)) if isinstance(value, Call) else type(value)(left, right)  # type: ignore[call-arg]
     bound = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
     written = substitute(store, bound)
-    return _Reduction(written, substitute(part, bound), CommReducer((left,), (right,), (joined,), (identity,)))
+    return _Reduction((written,), (substitute(part, bound),), CommReducer((left,), (right,), (joined,), (identity,)))
+
+
+def _tuple_reduction(realize: BlockRealize) -> _Reduction | None:
+    """A block of several fields that are combined together, in any order; None for another one."""
+    block = realize.block
+    stores, inits = _all_stores(block.body), _all_stores(block.init)
+    if block.alloc_buffers or block.match_buffers or stores is None or inits is None:
+        return None
+    starts = {store.buffer: store for store in inits}
+    if len(starts) != len(inits) or set(starts) != {store.buffer for store in stores} or len(starts) != len(stores):
+        return None
+    fields = {store.buffer: store for store in stores}
+    identity = [starts[store.buffer].value for store in stores]
+    if not all([isinstance(value, (IntImm, FloatImm)) for value in identity]):
+        return None
+    loads = [load for store in stores for load in collect(store.value, BufferLoad) if load.buffer in fields]
+    cells: list[BufferStore | BufferLoad] = [*inits, *loads]
+    if not all([all(map(structural_equal, cell.indices, fields[cell.buffer].indices)) for cell in cells]):
+        return None
+    parts = [_combined_with(store) for store in stores]
+    if any([part is None or _loads_any(part, fields) for part in parts]):
+        return None
+    left = [Var(f"x{k}", store.value.dtype) for k, store in enumerate(stores)]
+    right = [Var(f"y{k}", store.value.dtype) for k, store in enumerate(stores)]
+    named = _Named(dict(zip(fields, left, strict=True)), list(zip(parts, right, strict=True)))  # type: ignore[arg-type]
+    combiner = Combiner(tuple(left), tuple(right), tuple([named.visit(store.value) for store in stores]))
+    if any([used not in (*left, *right) for result in combiner.results for used in collect(result, Var)]):
+        return None
+    try:
+        if not (is_associative(combiner) and is_commutative(combiner) and absorbs(combiner, identity, identity)):
+            return None
+    except Undecided:
+        return None
+    bound = dict(zip([axis.var for axis in block.iter_vars], realize.iter_values, strict=True))
+    written = [substitute(store, bound) for store in stores]
+    reducer = CommReducer(combiner.state, combiner.operands, combiner.results, tuple(identity))
+    return _Reduction(written, [substitute(part, bound) for part in parts if part is not None], reducer)
+
+
+def _all_stores(body: Stmt | None) -> list[BufferStore] | None:
+    """The stores of a body, without the names it gives values first; None where it does more, or loads in between."""
+    values: dict[Var, Expr] = {}
+    while isinstance(body, LetStmt):
+        values[body.var] = substitute(body.value, values)
+        body = body.body
+    parts = body.seq if isinstance(body, SeqStmt) else (body,)
+    stores = [substitute(part, values) for part in parts if isinstance(part, BufferStore)]
+    in_between = [part for part in parts if isinstance(part, BufferStore) and collect(part.value, BufferLoad)]
+    return None if len(stores) != len(parts) or (in_between and len(parts) > 1) else stores
+
+
+def _combined_with(store: BufferStore) -> Expr | None:
+    """What is combined into a field: the other side of an operation, or the other choice."""
+    value = store.value
+    if isinstance(value, Select):
+        sides: tuple[Expr, ...] = (value.true_value, value.false_value)
+    else:
+        sides = _sides(value)
+    mine = [_is_result(side, store) for side in sides]
+    if mine.count(True) != 1 or len(sides) != 2:
+        return None
+    return sides[1] if mine[0] else sides[0]
+
+
+def _loads_any(expr: Expr, buffers: Container[Buffer]) -> bool:
+    return any([load.buffer in buffers for load in collect(expr, BufferLoad)])
+
+
+class _Named(Rewriter):
+    """Writes variables for the fields so far, and for what is combined into them."""
+
+    def __init__(self, fields: Mapping[Buffer, Var], parts: Sequence[tuple[Expr, Var]]) -> None:
+        self.fields, self.parts = fields, parts
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        for part, var in self.parts:
+            if expr.dtype is part.dtype and structural_equal(expr, part):
+                return var
+        result: Expr = self.rebuild(expr)
+        return result
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer in self.fields:
+            return self.fields[load.buffer]
+        return self.visit_Expr(load)
 
 
 def _sides(value: Expr) -> tuple[Expr, ...]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loopwright.analysis.thread_axes import axis_of, scope_of, tag_of
-from loopwright.arith.affine import Form
+from loopwright.arith.affine import Form, Part
 from loopwright.arith.affine_reader import Affine
 from loopwright.ir import (
     Allocate,
@@ -170,7 +170,7 @@ def _shorter(use: _Use, found: _Collect, replaced: dict[_Index, Expr]) -> Buffer
         reader.own(var)
     for axis, size in enumerate(buffer.shape):
         read = [reader.form(access[axis]) for access in use.accesses]
-        forms = [Form(dict(form.terms), form.const) for form in read if form is not None and not form.parts()]
+        forms = [Form(dict(form.terms), form.const) for form in read if form is not None and _can_be_written(form)]
         if not isinstance(size, IntImm) or len(forms) < len(read):
             continue
         length = size.value
@@ -190,10 +190,22 @@ def _shorter(use: _Use, found: _Collect, replaced: dict[_Index, Expr]) -> Buffer
 
 def _written(form: Form, dtype: DataType) -> Expr:
     result: Expr = const(0, dtype)
-    for var, factor in form.terms.items():
-        assert isinstance(var, Var)
-        result = result + var.astype(dtype) * factor
+    for term, factor in form.terms.items():
+        value = term.astype(dtype) if isinstance(term, Var) else _part(term, dtype)
+        result = result + value * factor
     return result + form.const
+
+
+def _part(part: Part, dtype: DataType) -> Expr:
+    value = _written(part.args[0], dtype)
+    return value // part.divisor if part.op == "floor" else value % part.divisor
+
+
+def _can_be_written(form: Form) -> bool:
+    """Whether its parts, such as the number of a block taken apart, are quotients and remainders."""
+    return all(
+        [part.op in ("floor", "mod") and all([_can_be_written(arg) for arg in part.args]) for part in form.parts()]
+    )
 
 
 @function_pass

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Final
 
 from loopwright.analysis.effects import stored_memory
 from loopwright.analysis.thread_axes import (
@@ -71,6 +72,8 @@ from loopwright.ir.passes import function_pass
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.flat_index import add_index
+
+_AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
 class NotALaunch(LoweringError, ValueError):
@@ -138,15 +141,30 @@ class _Kernels(Rewriter):
     def visit_For(self, loop: For) -> Stmt:
         return self._kernel(loop) if tag_of(loop) else self.rebuild(loop)
 
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        """A launch is a kernel already, but for the memory that was allocated around it."""
+        is_launch = tag_of(node) and not is_virtual_tag(tag_of(node))
+        if not is_launch or any_statement(node.body, lambda inner: isinstance(inner, For) and bool(tag_of(inner))):
+            return self.rebuild(node)
+        return self._launch(node, node)
+
+    def _launch(self, node: Stmt, kernel: Stmt) -> Stmt:
+        if isinstance(node, AttrStmt) and tag_of(node) and not is_virtual_tag(tag_of(node)):
+            return node.with_(body=self._launch(node.body, kernel))
+        return self._with_memory(node, kernel)
+
     def _kernel(self, loop: For) -> Stmt:
         kernel = _Kernel(loop)
-        body = kernel.write()
+        return kernel.launched(self._with_memory(kernel.write(), loop))
+
+    def _with_memory(self, body: Stmt, kernel: Stmt) -> Stmt:
+        """The body of a kernel, with the memory from outside that it uses allocated in it."""
         for data, nodes in self.waiting.items():
             if _uses_memory(body, data):
-                self.kernels.setdefault(data, []).append(loop)
+                self.kernels.setdefault(data, []).append(kernel)
                 for node in reversed(nodes):
                     body = node.with_(body=body)
-        return kernel.launched(body)
+        return body
 
 
 class _Kernel:
@@ -161,10 +179,13 @@ class _Kernel:
         pre_order_visit(root, self._find)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
+        self.users = _users(self.regions.body, self.threads)
 
     def _find(self, node: Node) -> None:
         tag = tag_of(node) if isinstance(node, Stmt) else ""
         if tag and not is_virtual_tag(tag) and tag not in self.axes:
+            if tag not in _AXES:
+                raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
             self.extents[tag] = axis_of(node).extent
@@ -243,6 +264,12 @@ class _Inside(Rewriter):
             body = self.place(node.body, running)
             low = self.visit(node.min) if isinstance(node, For) else const(0, var.dtype)
             return For(var, low, self.visit(axis.extent), ForKind.SERIAL, body)
+        if is_block_tag(tag) and tag in running:
+            raise NotALaunch(
+                f"loop {axis.var.name} over {tag} stands inside another loop over {tag}",
+                node,
+                "fuse the two loops and bind the fused one, or bind one of them to another axis",
+            )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
         self.values[axis.var] = add_index(cast(self.kernel.axes[tag], axis.var.dtype), low)
         return self.place(node.body, running | {tag})
@@ -302,8 +329,9 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         for data in stored_memory(statement):
-            if scope_of(data) != "global" and not is_of_block(scope_of(data)):
-                axes = ", ".join(missing)
+            seen = [tag for tag in missing if tag in self.kernel.users.get(data, ())]
+            if seen and scope_of(data) != "global" and not is_of_block(scope_of(data)):
+                axes = ", ".join(seen)
                 problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
                 raise NotALaunch(problem, statement, "bind a loop around the statement to these axes")
         first = [self.kernel.axes[tag].equal(const(0, self.kernel.axes[tag].dtype)) for tag in missing]
@@ -319,6 +347,39 @@ class _Inside(Rewriter):
 
 def _has_bound(statement: Stmt) -> bool:
     return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node))
+
+
+def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:
+    """The thread axes along which more than the first thread touches a memory."""
+    result: dict[Var, set[str]] = {}
+    running: list[str] = []
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Stmt) and tag_of(node):
+            assert isinstance(node, (For, AttrStmt))
+            running.append(tag_of(node))
+            pre_order_visit(node.body, look)
+            running.pop()
+            return False
+        if isinstance(node, Var):
+            result.setdefault(node, set()).update(running)
+        elif isinstance(node, (BufferLoad, BufferStore)):
+            result.setdefault(node.buffer.data, set()).update(running)
+        if isinstance(node, (IfThenElse, LetStmt, For, AttrStmt)) and _has_bound(node):  # every thread asks
+            for part in (node.condition,) if isinstance(node, IfThenElse) else _numbers(node):
+                pre_order_visit(part, everyone)
+        return True
+
+    def everyone(node: Node) -> None:
+        if isinstance(node, BufferLoad):
+            result.setdefault(node.buffer.data, set()).update(axes)
+
+    pre_order_visit(body, look)
+    return result
+
+
+def _numbers(node: LetStmt | For | AttrStmt) -> Sequence[Expr]:
+    return (node.min, node.extent) if isinstance(node, For) else (node.value,)
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:

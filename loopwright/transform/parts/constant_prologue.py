@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from loopwright.ir import (
     AllocateConst,
@@ -29,9 +29,8 @@ from loopwright.ir import (
     decl_buffer,
     seq,
 )
+from loopwright.ir.annotations import CONSTANT_PARAMS
 from loopwright.transform.parts.constant_work import MARK, Top, Wrapper, constant_work, look, size_of, top_of
-
-CONSTANT_PARAMS: Final = "constant_params"  # the attribute: positions of parameters whose content never changes
 
 
 class EarlyPart(NamedTuple):

@@ -25,7 +25,6 @@ from loopwright.analysis.effects import Names, effects
 from loopwright.ir import (
     Allocate,
     AttrStmt,
-    Buffer,
     DeclBuffer,
     Expr,
     For,
@@ -40,14 +39,9 @@ from loopwright.ir import (
 from loopwright.ir.pass_context import PassContext
 from loopwright.ir.passes import function_pass
 from loopwright.transform.parts.pipeline_dependences import touched
-from loopwright.transform.parts.pipeline_marks import DOUBLE_BUFFER
+from loopwright.transform.parts.pipeline_marks import DOUBLE_BUFFER, marked_memory
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.passes.software_pipeline import pipelined, take_apart
-
-
-def _memory(node: AttrStmt) -> Var | None:
-    marked = node.node
-    return marked.data if isinstance(marked, Buffer) else marked if isinstance(marked, Var) else None
 
 
 class _RemoveMarks(StmtRewriter):
@@ -88,7 +82,7 @@ def double_buffer(func: PrimFunc) -> PrimFunc:
 
     def look(node: object) -> bool:
         if isinstance(node, AttrStmt) and node.attr_key == DOUBLE_BUFFER:
-            memory = _memory(node)
+            memory = marked_memory(node)
             if memory is not None:
                 marked.add(memory)
         return not isinstance(node, Expr)

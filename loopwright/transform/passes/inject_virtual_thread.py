@@ -18,6 +18,7 @@ Needs: no blocks; `canonicalize_loops`, which makes serial loops of the threads,
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from loopwright.analysis.effects import stored_memory
@@ -42,6 +43,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    any_statement,
     collect,
     collect_statements,
     const,
@@ -61,6 +63,7 @@ from loopwright.transform.passes.canonicalize_loops import VIRTUAL_THREAD
 
 MOST_THREADS: Final = 64
 _UNROLLED: Final = 16
+_PLAIN: Final = (BufferStore, SeqStmt, IfThenElse, LetStmt)
 
 
 class _InjectVirtualThread(StmtRewriter):
@@ -116,7 +119,7 @@ class _TakeTurns(StmtRewriter):
         return seq([self.visit(part) for part in node.seq])
 
     def visit_For(self, loop: For) -> Stmt:
-        is_shared = loop.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+        is_shared = loop.kind in (ForKind.SERIAL, ForKind.UNROLLED) or self._is_filled_once(loop, self.common)
         if not is_shared or not self.agree(loop.min) or not self.agree(loop.extent):
             return self.each(loop)
         return loop.with_(body=self.visit(loop.body))
@@ -164,8 +167,10 @@ class _TakeTurns(StmtRewriter):
             return is_plain and not any([load.buffer.data in self.private for load in loads])
         inner: list[Stmt] = []
         conditions: list[Expr] = []
-        if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
-            inner, conditions = [statement.body], [statement.min, statement.extent]
+        if isinstance(statement, For):
+            is_shared = statement.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+            if is_shared or self._is_filled_once(statement, {*self.common, data}):
+                inner, conditions = [statement.body], [statement.min, statement.extent]
         elif isinstance(statement, IfThenElse):
             other = [] if statement.else_case is None else [statement.else_case]
             inner, conditions = [statement.then_case, *other], [statement.condition]
@@ -178,6 +183,12 @@ class _TakeTurns(StmtRewriter):
         if inner and all([self.agree(condition) for condition in conditions]):
             return all([self._is_alike(part, data) for part in inner])
         return data not in stored_memory(statement)
+
+    def _is_filled_once(self, loop: For, common: Container[Var]) -> bool:
+        """Whether the loop is a vector of stores to common memory, and nothing else: it stays whole."""
+        if loop.kind is not ForKind.VECTORIZED or any_statement(loop.body, lambda part: not isinstance(part, _PLAIN)):
+            return False
+        return all([data in common for data in stored_memory(loop)])
 
 
 def _only_buffer(node: Allocate) -> Buffer | None:

@@ -7,10 +7,11 @@
                                                    else:
                                                        …                                    as it was
 
-Under a guard that differs between lanes a vector is no vector, and a load under a guard waits for it. A comparison that
-is linear in the loops' variables holds throughout when it holds at the corner where it fails first. Only nests with a
-vectorized loop and unrolled loops of several iterations, whose loads are under way together then, are worth the second
-copy; what waits at barriers stays one statement.
+Under a guard that differs between lanes a vector is no vector, and a load under a guard waits for it. So it is with a
+choice whose other value is a constant: what a sum takes beyond the end of a row. A comparison that is linear in the
+loops' variables holds throughout when it holds at the corner where it fails first. Only nests with a vectorized loop
+and unrolled loops of several iterations, whose loads are under way together then, are worth the second copy; what waits
+at barriers stays one statement.
 
 Needs: loops from 0, no blocks.  Leaves: such nests without guards where all of them hold.
 """
@@ -36,14 +37,17 @@ from loopwright.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    Let,
     LetStmt,
     PrimFunc,
+    Rewriter,
     Stmt,
     Sub,
     Var,
     Visitor,
     any_node,
     any_statement,
+    collect,
     const,
     deep,
     logical_and,
@@ -53,7 +57,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.passes import function_pass
 from loopwright.transform.parts.clone_definitions import clone_definitions
-from loopwright.transform.parts.known_ops import LIKELY
+from loopwright.transform.parts.known_ops import IF_THEN_ELSE, LIKELY
 from loopwright.transform.parts.statements import StmtRewriter
 
 MAX_NODES: Final = 4_000  # of a nest that is copied
@@ -119,7 +123,12 @@ class _FindGuards(Visitor):
         self.corners: dict[CompareExpr, Expr] = {}
 
     def visit_Expr(self, expr: Expr) -> None:
-        """Values that conditions choose between have no statements."""
+        """Of values, the choices between a load and a constant; what a value names first is not known outside."""
+        if any_node(expr, lambda node: isinstance(node, Let)):
+            return
+        for call in collect(expr, Call):
+            if is_guarded_load(call) and uses_var(call.args[0], self.last.__contains__):
+                self._note(call.args[0])
 
     def visit_For(self, loop: For) -> None:
         starts = isinstance(loop.min, IntImm) and loop.min.value == 0
@@ -135,13 +144,16 @@ class _FindGuards(Visitor):
 
     def visit_IfThenElse(self, node: IfThenElse) -> None:
         if node.else_case is None:
-            for part in _parts(node.condition):
-                corner = self._corner(part)
-                if corner is not None:
-                    self.corners[part] = corner  # type: ignore[index]
+            self._note(node.condition)
         self.visit(node.then_case)
         if node.else_case is not None:
             self.visit(node.else_case)
+
+    def _note(self, condition: Expr) -> None:
+        for part in _parts(condition):
+            corner = self._corner(part)
+            if corner is not None:
+                self.corners[part] = corner  # type: ignore[index]
 
     def _corner(self, part: Expr) -> Expr | None:
         if not isinstance(part, (LT, LE, GT, GE)) or uses_var(part, self.bound.__contains__):
@@ -169,7 +181,14 @@ def _parts(condition: Expr) -> Sequence[Expr]:
     return [condition]
 
 
-class _Without(StmtRewriter):
+def is_guarded_load(call: Call) -> bool:
+    """Whether it is a choice between what is loaded and a constant."""
+    if call.op is not IF_THEN_ELSE or any_node(call.args[2], lambda node: isinstance(node, (BufferLoad, Var))):
+        return False
+    return any_node(call.args[1], lambda node: isinstance(node, BufferLoad))
+
+
+class _Without(Rewriter):
     """Leaves the guards out that hold throughout."""
 
     def __init__(self, holding: Mapping[CompareExpr, Expr]) -> None:
@@ -183,12 +202,26 @@ class _Without(StmtRewriter):
         left = [part for part in parts if part not in self.holding]
         if len(left) == len(parts):
             return node
+        return node.with_(condition=_joined(left)) if left else node.then_case
+
+    def visit_Call(self, call: Call) -> Expr:
+        if not is_guarded_load(call):
+            result: Expr = self.rebuild(call)
+            return result
+        parts = _parts(call.args[0])
+        left = [part for part in parts if part not in self.holding]
+        value = self.visit(call.args[1])
         if not left:
-            return node.then_case
-        condition = left[0]
-        for part in left[1:]:
-            condition = logical_and(condition, part)
-        return node.with_(condition=condition)
+            return value
+        condition = call.args[0] if len(left) == len(parts) else _joined(left)
+        return call.with_(args=(condition, value, call.args[2]))
+
+
+def _joined(conditions: Sequence[Expr]) -> Expr:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = logical_and(result, condition)
+    return result
 
 
 @function_pass

@@ -8,16 +8,18 @@
         C[i] = B[0] + 1                                           C[7] = B[1, 0] + 1          # epilogue
 
 A statement of stage s runs for iteration i at time i + s; statements of one time run by their order. A buffer that is
-allocated in the loop gets as many versions as iterations use it at once. Whether the statements may overlap so is
-proved (`pipeline_dependences.py`), or refused. `software_pipeline_async_stages` says nothing on a CPU: copies are
-ordinary statements, finished when they are done.
+allocated in the loop gets as many versions as iterations use it at once, one of a block marked `double_buffer_scope`
+two at least. Whether the statements may overlap so is proved (`pipeline_dependences.py`), or refused. With
+`software_pipeline_predicated` there is no epilogue: the body runs as often as the loop did, and stages but the last
+are under a condition, which is half the code where statements are long. `software_pipeline_async_stages` says nothing
+on a CPU: copies are ordinary statements, finished when they are done.
 
 Needs: no blocks; loops from 0.  Leaves: no pipeline annotations and marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -42,6 +44,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    collect_statements,
     const,
     deep,
     is_return,
@@ -55,12 +58,22 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index, is_literal
 from loopwright.transform.parts.folding import substitute_folding
 from loopwright.transform.parts.pipeline_dependences import Touched, check_dependences, touched
-from loopwright.transform.parts.pipeline_marks import ASYNC, MARK, ORDER, STAGE, is_mark, is_pipeline
+from loopwright.transform.parts.pipeline_marks import (
+    ASYNC,
+    DOUBLE_BUFFER,
+    MARK,
+    ORDER,
+    PREDICATED,
+    STAGE,
+    is_mark,
+    is_pipeline,
+    marked_memory,
+)
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.passes.write_allocations import allocated_size
 
-KEYS: Final = (STAGE, ORDER, ASYNC)
+KEYS: Final = (STAGE, ORDER, ASYNC, PREDICATED)
 
 
 class Body(NamedTuple):
@@ -146,13 +159,13 @@ def pipelined(
     uses = [touched(statement, names) for statement in body.statements]
     private = {allocation.buffer_var for allocation in body.allocations}
     check_dependences(loop, uses, stages, orders, private)
-    versions = _versions(loop, body, uses, stages, orders)
+    versions = _versions(loop, body, uses, stages, orders, _doubled(body))
     sequence = sorted(range(len(stages)), key=lambda k: orders[k])
 
     written: set[int] = set()  # statements that are in the program by now: further copies define their own variables
 
-    def at(time: Expr, active: Callable[[int], bool]) -> list[Stmt]:
-        """The statements of one time."""
+    def at(time: Expr, active: Callable[[int], bool], end: Expr | None = None) -> list[Stmt]:
+        """The statements of one time; with `end`, those whose iteration is before it."""
         parts: list[Stmt] = []
         for k in sequence:
             if active(stages[k]):
@@ -160,17 +173,27 @@ def pipelined(
                 statement = clone_definitions(body.statements[k]) if k in written else body.statements[k]
                 written.add(k)
                 placed = _Versioned(versions, value).visit(statement)
-                parts.append(substitute_folding(placed, {loop.loop_var: value}))
+                part = substitute_folding(placed, {loop.loop_var: value})
+                parts.append(part if end is None or stages[k] == last else IfThenElse(value < end, part))
         return parts
 
     dtype = loop.loop_var.dtype
     parts: list[Stmt] = []
     for time in range(last):
         parts += at(const(time, dtype), lambda stage, time=time: stage <= time)  # type: ignore[misc]
+    if loop.annotations.get(PREDICATED):
+        parts += _main_loop(loop, extent, last, split, lambda time: seq(at(time, lambda stage: True, extent)))
+        return _finished(loop, body, versions, parts, last)
     count = extent - const(last, dtype)
     parts += _main_loop(loop, count, last, split, lambda time: seq(at(time, lambda stage: True)))
     for step in range(last):
         parts += at(add_index(extent, const(step, dtype)), lambda stage, step=step: stage > step)  # type: ignore[misc]
+    return _finished(loop, body, versions, parts, last)
+
+
+def _finished(loop: For, body: Body, versions: Mapping[Buffer, Version], parts: Sequence[Stmt], last: int) -> Stmt:
+    """The parts inside the memory they use; where there may be too few iterations to overlap, beside the plain loop."""
+    extent, dtype = loop.extent, loop.loop_var.dtype
     whole = seq(parts)
     for allocation in reversed(body.allocations):
         whole = _allocated(allocation, body.buffers, versions, whole)
@@ -216,6 +239,18 @@ class _Unmark(StmtRewriter):
         return node.body if is_mark(node) else node
 
 
+def _doubled(body: Body) -> set[Var]:
+    """Memory of blocks marked `double_buffer_scope`: two versions, also where one would do with more barriers."""
+    result: set[Var] = set()
+    for statement in body.statements:
+        for mark in collect_statements(statement, AttrStmt):
+            if mark.attr_key == DOUBLE_BUFFER:
+                memory = marked_memory(mark)
+                if memory is not None:
+                    result.add(memory)
+    return result
+
+
 class Version(NamedTuple):
     """A buffer with one more dimension, and its length."""
 
@@ -224,7 +259,12 @@ class Version(NamedTuple):
 
 
 def _versions(
-    loop: For, body: Body, uses: Sequence[Touched], stages: Sequence[int], orders: Sequence[int]
+    loop: For,
+    body: Body,
+    uses: Sequence[Touched],
+    stages: Sequence[int],
+    orders: Sequence[int],
+    doubled: Collection[Var],
 ) -> dict[Buffer, Version]:
     result: dict[Buffer, Version] = {}
     for allocation in body.allocations:
@@ -235,6 +275,8 @@ def _versions(
         first, last = min(times), max(times)
         # Iteration i + count starts to use a version after iteration i is done with it.
         count = last[0] - first[0] + (0 if first[1] > last[1] else 1)
+        if data in doubled:
+            count = max(count, 2)
         if count <= 1:
             continue
         views = [buffer for buffer in body.buffers if buffer.data is data]

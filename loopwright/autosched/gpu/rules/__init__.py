@@ -10,12 +10,16 @@ from typing import Final
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise
+from loopwright.autosched.gpu.rules.gemm import Gemm
+from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
 from loopwright.autosched.gpu.rules.transpose import Transpose
 from loopwright.autosched.gpu.rules.windows import Windows
 
 GPU_RULES: Final[list[GpuRule]] = [
     Windows(),  # before rows: a window is a short one
+    Gemm(),  # before rows: a product is a reduction of rows too
+    Reduction(),  # before rows: those of a reduction alone may be too few, or too long
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is
     Elementwise(),

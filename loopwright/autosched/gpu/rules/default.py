@@ -95,6 +95,25 @@ class OneThread:
         decision.chose("one thread", why, ChoiceKind.ONE_THREAD)
 
 
+class Unbound:
+    """Takes a nest that even one thread may not run, and changes nothing: it reads memory that ends with a kernel.
+
+    Lowering says so, in terms of kernels and scopes.
+    """
+
+    name = "as written"
+    kind = RuleKind.AS_WRITTEN
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        nest = nest_of(program.function, pending[0])
+        return length_of_nest(nest, pending) if nest is not None else 1
+
+    def schedule(
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
+    ) -> None:
+        decision.chose("no steps", "one thread would compute something else", ChoiceKind.NO_STEPS)
+
+
 def _loops(sch: Schedule, entry: Entry, program: Program) -> list[LoopRV]:
     return list(sch.get_loops(_outermost(sch, entry, program)))
 
@@ -112,5 +131,6 @@ DEFAULT_RULES: Final[list[GpuRule]] = [
     DefaultBinding(left_out=1),
     DefaultBinding(left_out=2),
     DefaultBinding(left_out=3),
-    OneThread(),  # last: it takes whatever is left
+    OneThread(),
+    Unbound(),  # last: it takes whatever is left
 ]

@@ -9,8 +9,8 @@ A thread loads and stores 16 bytes at once where neighbours in the result are ne
 vectors are under way; a warp's threads are neighbours. Where rows begin at any address, or cells are picked, a thread
 does single elements, 256 apart, so that the warp still reads whole lines. What is no multiple of a vector is guarded:
 all threads but those at the end run without the guard (`separate_full_tiles`). Rows whose length is known only when the
-program runs are cut into pieces of a block each: a quotient for each element would take longer than memory. Channels that
-are few, last in what is read and first in the result are all done by one thread, which uses up its lines at once.
+program runs are cut into pieces of a block each: a quotient for each element would take longer than memory. Channels
+that are few, last in what is read and first in the result are all done by one thread, which uses up its lines at once.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ from loopwright.autosched.small_steps import fused, loops_below, operand_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
+_FEW_ROWS = 64  # of so many, a block for each would leave most multiprocessors without work
+_LONG_ROW = 1 << 17
 
 class Rows:
     """Takes runs of blocks that share their rows, one reduction or more among them."""
@@ -40,7 +42,7 @@ class Rows:
         count = row_run(pending)
         while count and not any(facts_in(entry).is_reduction for entry in pending[:count]):
             count = 0
-        return count
+        return 0 if are_few_and_long(pending[:count]) else count
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
@@ -192,6 +194,18 @@ class _Group:
             decision.chose(
                 f"{names} kept in {where}" if plan.scope else f"{names} read again", "it is read once from memory"
             )
+
+
+def are_few_and_long(group: Sequence[Entry]) -> bool:
+    """Whether several blocks a row, and a kernel for each step, take less time than one block a row for all steps."""
+    sizes = [(facts.extent(facts.spatial), facts.extent(facts.reduce)) for facts in map(facts_in, group)]
+    reduced = [size for size, entry in zip(sizes, group, strict=True) if facts_in(entry).is_reduction]
+    return len(group) > 1 and any(
+        [
+            rows is not None and length is not None and rows <= _FEW_ROWS and length >= _LONG_ROW
+            for rows, length in reduced
+        ]
+    )
 
 
 def _check(blocks: Sequence[BlockFacts], rows: int, kept: Sequence[Buffer]) -> None:

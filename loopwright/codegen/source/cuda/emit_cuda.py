@@ -17,7 +17,7 @@ from loopwright.analysis.written_memory import written_pointers
 from loopwright.codegen.source.code import Code
 from loopwright.codegen.source.cuda import vector_types
 from loopwright.codegen.source.cuda.instructions import INSTRUCTIONS
-from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KernelWriter
+from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KEEPS_LOADS, KernelWriter
 from loopwright.codegen.source.cuda.kernels import Alignment, CudaKernel, CudaKernels, KernelParameter
 from loopwright.codegen.source.cuda.limits import check_kernel
 from loopwright.codegen.source.cuda.prelude import prelude
@@ -93,6 +93,11 @@ class _File:
         writer = self._writer(names, is_aligned)
         types = pointees(function)
         written = written_pointers(function)
+        # A load of memory that nobody writes may pass barriers, and ptxas moves it to where its value is needed.
+        loops = ir.collect_statements(function.body, ir.For)
+        is_restricted = function.attrs.get("tir.noalias", True) and not any(
+            [KEEPS_LOADS in n.annotations for n in loops]
+        )
         parameters, declarations = [], []
         for param in function.params:
             c_name = names.fresh(param.name)
@@ -105,7 +110,7 @@ class _File:
             writer.declared[param] = memory_type(element)
             parameters.append(KernelParameter(c_name, str(element), True, param in written))
             const = "" if param in written else "const "
-            restrict = "__restrict__ " if function.attrs.get("tir.noalias", True) else ""
+            restrict = "__restrict__ " if is_restricted else ""
             declarations.append(f"{const}{memory_type(element)} *{restrict}{c_name}")
         writer.pointees = {
             var: text for var, text in types.items() if var not in writer.declared or writer.declared[var] == text
@@ -129,7 +134,8 @@ class _File:
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
             lines.insert(0, f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];")
-        bounds = f"__launch_bounds__({kernel.threads})"
+        blocks = f", {writer.min_blocks}" if writer.min_blocks else ""
+        bounds = f"__launch_bounds__({kernel.threads}{blocks})"
         head = f'extern "C" __global__ void {bounds} {kernel.name}({", ".join(declarations)}) {{'
         return "\n".join([head, *lines, "}"]), kernel
 

@@ -21,6 +21,9 @@ from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.runtime.errors import InternalError, NotBuilt
 
+# Annotations of a loop in a kernel.
+MIN_BLOCKS: Final = "min_blocks_per_multiprocessor"  # for which the compiler keeps registers
+KEEPS_LOADS: Final = "keeps_loads_before_barriers"  # what is loaded early is meant to be under way early
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
 _WARP: Final = 32
@@ -53,6 +56,7 @@ class KernelWriter(SourceStatements):
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
         self.has_barriers = False
+        self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
     def begin(self, function: ir.PrimFunc) -> None:
         """Write the body of `function`, whose parameters are declared."""
@@ -78,6 +82,9 @@ class KernelWriter(SourceStatements):
     def visit_For(self, loop: ir.For) -> None:
         if loop.kind is ir.ForKind.THREAD_BINDING:
             raise InternalError(f"loop {loop.loop_var.name} is still bound: launch_threads did not run", at=loop)
+        wanted = loop.annotations.get(MIN_BLOCKS)
+        if isinstance(wanted, (int, ir.IntImm)):
+            self.min_blocks = max(self.min_blocks, int(wanted))
         first = len(self.lines)
         super().visit_For(loop)
         if loop.kind is ir.ForKind.UNROLLED or self._walks_registers(loop):

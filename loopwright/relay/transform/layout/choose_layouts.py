@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from math import inf, prod
 from typing import Final
 
-from loopwright.autosched import Machine
 from loopwright.autosched.cost import relayout
+from loopwright.autosched.machine import Machine
 from loopwright.ir.function import IRModule
 from loopwright.ir.pass_context import PassContext, PassInfo
 from loopwright.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem

@@ -54,6 +54,20 @@ const float *__restrict__ B, float *__restrict__ C, int32_t n) {
     )
 
 
+def test_what_annotations_of_a_loop_say_of_its_kernel():
+    @T.prim_func
+    def sums(A: T.Buffer((64, 8)), B: T.Buffer(64)):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            B[t] = T.float32(0)
+            for k in T.serial(8, annotations={"min_blocks_per_multiprocessor": 2, "keeps_loads_before_barriers": 1}):
+                B[t] = B[t] + A[t, k]
+
+    text = lw.build(sums, target="cuda").get_source()
+    assert "__launch_bounds__(64, 2) main_kernel(const float *A, float *B)" in text.replace(
+        "sums_kernel", "main_kernel"
+    )
+
+
 def test_what_the_host_is_told():
     schedule, args = vector_add()
     kernel = lw.build(schedule, args, target="cuda").kernels.kernels["main_kernel"]
@@ -99,6 +113,15 @@ def test_names_that_cuda_has_are_left_to_it():
     a, b = np.arange(32, dtype="float32"), np.zeros(32, "float32")
     module(a, b)
     np.testing.assert_array_equal(b, a * 2)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_nvrtc_takes_what_asks_for_infinities(dtype):
+    A = te.placeholder((6,), dtype, name="A")
+    B = te.compute((6,), lambda i: tir.isinf(A[i]), name="B")
+    C = te.compute((6,), lambda i: tir.isfinite(A[i]), name="C")
+    assert ".entry" in lw.build([A, B, C], target="cuda -arch=sm_80").get_source("ptx")
 
 
 # --- refused --------------------------------------------------------------------------------------------------------

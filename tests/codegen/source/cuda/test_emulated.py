@@ -69,6 +69,61 @@ def test_functions_are_those_of_native_code():
         np.testing.assert_array_equal(one, other, err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_infinities_and_nan_are_told_apart(dtype):
+    A = te.placeholder((6,), dtype, name="A")
+    results = [te.compute((6,), _applied(getattr(tir, name), A), name=name) for name in ("isinf", "isfinite", "isnan")]
+    a = np.array([0, np.finfo(dtype).max, -np.inf, np.inf, np.nan, -np.nan], dtype)
+    got = [np.zeros(6, "bool") for _ in results]
+    lw.build([A, *results], target=EMULATED)(a, *got)
+    for result, wanted in zip(got, (np.isinf(a), np.isfinite(a), np.isnan(a))):
+        np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("threads", [(8, 1, 1), (8, 3, 1), (5, 2, 1), (32, 2, 1), (33, 2, 1), (4, 3, 2)])
+def test_a_reduction_over_some_of_the_axes_of_its_kernel(threads):
+    """The first thread along the other axes runs it, with memory of its own."""
+    A = te.placeholder((3, 40), name="A")
+    k = te.reduce_axis((0, 40), name="k")
+    M = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="M")
+    B = te.compute((3, 40), lambda i, j: A[i, j] - M[i], name="B")
+    s = te.create_schedule(B.op)
+    i, j = s[B].op.axis
+    s[B].bind(i, te.thread_axis("blockIdx.x"))
+    for axis, count in zip("xyz", threads):
+        j, thread = s[B].split(j, factor=count)
+        s[B].bind(thread, te.thread_axis(f"threadIdx.{axis}"))
+    s[M].compute_at(s[B], i)
+    s[M].bind(s[M].split(k, factor=threads[0])[1], te.thread_axis("threadIdx.x"))
+    module = lw.build(s, [A, B], target=EMULATED)
+    a = np.random.default_rng(3).integers(-9, 9, (3, 40)).astype("float32")
+    for order in ORDERS:
+        module.set_thread_order(order, seed=5)
+        b = np.zeros_like(a)
+        module(a, b)
+        np.testing.assert_array_equal(b, a - a.sum(1, keepdims=True))
+
+
+def test_memory_of_a_thread_that_more_threads_fetch_for():
+    A = te.placeholder((4, 32), name="A")
+    B = te.compute((4, 32), lambda i, j: A[i, j] * 2, name="B")
+    C = te.compute((4, 32), lambda i, j: B[i, 31 - j] + 1, name="C")
+    s = te.create_schedule(C.op)
+    sums = s.cache_write(C, "local")
+    outer, _ = s[C].split(C.op.axis[1], factor=4)
+    s[C].bind(C.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[C].bind(outer, te.thread_axis("threadIdx.x"))
+    s[sums].compute_at(s[C], outer)
+    s[B].compute_at(s[C], C.op.axis[0])
+    rest, x = s[B].split(B.op.axis[1], factor=8)
+    s[B].bind(x, te.thread_axis("threadIdx.x"))
+    s[B].bind(s[B].split(rest, factor=2)[1], te.thread_axis("threadIdx.y"))
+    module = lw.build(s, [A, C], target=EMULATED)
+    a, c = np.random.default_rng(4).random((4, 32), "float32"), np.zeros((4, 32), "float32")
+    module(a, c)
+    np.testing.assert_array_equal(c, a[:, ::-1] * 2 + 1)
+
+
 def test_indices_from_data_are_checked():
     X = te.placeholder((50,), name="X")
     Index = te.placeholder((20,), "int32", name="Index")

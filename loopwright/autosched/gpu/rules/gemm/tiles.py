@@ -1,0 +1,183 @@
+"""Tiles: how much of a product a block of threads computes, how much a thread, and which choice should be fastest.
+
+    rows    = pieces × threadIdx.y × V                one piece of a thread is V × V results, V a 16-byte vector
+    columns = pieces × threadIdx.z × threadIdx.x × V
+
+A warp is 4 threads along the columns by 8 along the rows, so that its loads of both operands from shared memory are
+128 bytes and less, each bank once. The pieces of a thread lie a whole piece of the block apart for the same reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, NamedTuple
+
+from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
+
+STAGES: Final = 2  # slabs in shared memory: one is read while the next one is filled
+_SCHEDULERS: Final = 4  # of a multiprocessor
+_OTHER_REGISTERS: Final = 24  # of a thread, for addresses and counters
+_REACHED: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
+_L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
+_EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
+_HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
+
+
+class Side(NamedTuple):
+    """How an operand lies in memory."""
+
+    is_transposed: bool  # it runs along the reduction
+    is_aligned: bool  # its rows begin at multiples of a vector
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of `rows` × `columns` results, computed in slabs of `depth` along the reduction."""
+
+    x: int  # threads
+    y: int
+    z: int
+    row_pieces: int  # of a thread, each one vector long
+    column_pieces: int
+    vector: int
+    depth: int
+
+    @property
+    def rows(self) -> int:
+        return self.row_pieces * self.y * self.vector
+
+    @property
+    def columns(self) -> int:
+        return self.column_pieces * self.z * self.x * self.vector
+
+    @property
+    def threads(self) -> int:
+        return self.x * self.y * self.z
+
+    @property
+    def of_thread(self) -> tuple[int, int]:
+        """Rows and columns of a thread."""
+        return self.row_pieces * self.vector, self.column_pieces * self.vector
+
+    def shared(self, itemsize: int) -> int:
+        """Bytes of shared memory."""
+        padding = 2 * self.vector
+        return STAGES * self.depth * (self.rows + self.columns + padding) * itemsize
+
+    def registers(self, itemsize: int) -> int:
+        """Registers of a thread: accumulators, two fragments of each operand, the slab that is loaded, and others."""
+        rows, columns = self.of_thread
+        loaded = ceil(self.depth * (self.rows + self.columns) / self.threads)
+        values = rows * columns + rows + columns + loaded
+        return values * max(1, itemsize // 4) + _OTHER_REGISTERS
+
+    def resident(self, itemsize: int, machine: GpuMachine) -> int:
+        """Blocks of a multiprocessor at once."""
+        registers = -(-self.registers(itemsize) // 8) * 8
+        blocks = machine.gpu.blocks_per_multiprocessor(self.threads, self.shared(itemsize), registers)
+        while blocks > 1 and self._registers_of(blocks, machine) < registers:
+            blocks -= 1
+        return blocks
+
+    def _registers_of(self, blocks: int, machine: GpuMachine) -> int:
+        """How many a thread gets: each of the schedulers has a part of the warps, and of the registers."""
+        warps = ceil(blocks * self.threads / machine.warp / _SCHEDULERS) * _SCHEDULERS
+        return machine.gpu.registers_per_multiprocessor // (warps * machine.warp)
+
+    def loads(self, extent: int, side: Side) -> bool:
+        """Whether the threads share out a slab of `extent` rows or columns of an operand evenly."""
+        if not side.is_aligned:
+            along, reduced = (self.z, self.y) if side.is_transposed else (self.y, self.z)
+            return extent % (along * self.x) == 0 and self.depth % reduced == 0
+        if side.is_transposed:
+            return extent % (self.z * self.y) == 0 and self.depth % (self.x * self.vector) == 0
+        return extent % (self.z * self.x * self.vector) == 0 and self.depth % self.y == 0
+
+    def text(self) -> str:
+        return f"{self.rows} × {self.columns} × {self.depth}"
+
+
+@dataclass(frozen=True)
+class Size:
+    """A product of `m` × `k` by `k` × `n`, `batch` times."""
+
+    m: int
+    n: int
+    k: int
+    batch: int
+    itemsize: int
+    rows: Side
+    columns: Side
+
+    @property
+    def flops(self) -> float:
+        return 2.0 * self.m * self.n * self.k * self.batch
+
+    def blocks(self, tile: Tile) -> int:
+        return ceil(self.m / tile.rows) * ceil(self.n / tile.columns) * self.batch
+
+
+def vector_of(itemsize: int) -> int:
+    """Numbers of the widest load."""
+    return max(1, VECTOR_BYTES // itemsize)
+
+
+def tiles_for(size: Size, machine: GpuMachine) -> list[Tile]:
+    """The tiles that the machine can run and the operands can be loaded for."""
+    vector = vector_of(size.itemsize)
+    most = min(255, machine.gpu.max_registers_per_thread)
+    result = []
+    for y, z, rows, columns in _SHAPES:
+        for depth in (4 * vector, 8 * vector):
+            tile = Tile(4, y, z, rows, columns, vector, max(depth, y))
+            fits = tile.threads <= machine.max_threads and tile.resident(size.itemsize, machine) > 0
+            if fits and tile.registers(size.itemsize) <= most and tile not in result:
+                if tile.loads(tile.rows, size.rows) and tile.loads(tile.columns, size.columns):
+                    result.append(tile)
+    return result
+
+
+# Threads along y and z, and pieces of a thread along rows and columns; sizes are those of 4-byte numbers.
+_SHAPES: Final = (
+    (16, 4, 2, 2),  # 128 × 128, 8 × 8 a thread
+    (16, 4, 2, 4),  # 128 × 256
+    (16, 4, 4, 2),  # 256 × 128
+    (8, 4, 4, 2),  # 128 × 128, 16 × 8 a thread, 128 threads
+    (8, 2, 4, 2),  # 128 × 64, 16 × 8 a thread, 64 threads
+    (8, 2, 2, 4),  # 64 × 128, 8 × 16 a thread, 64 threads
+    (16, 4, 1, 2),  # 64 × 128, 4 × 8 a thread
+    (16, 4, 1, 1),  # 64 × 64, 4 × 4 a thread
+    (8, 4, 2, 2),  # 64 × 128, 8 × 8 a thread, 128 threads
+    (16, 2, 2, 2),  # 128 × 64
+    (8, 2, 2, 2),  # 64 × 64, 64 threads
+    (8, 4, 1, 1),  # 32 × 64, 4 × 4 a thread
+)
+
+
+def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
+    """How long the product takes with that tile: the multiprocessor that has most blocks is the last one ready."""
+    blocks = size.blocks(tile)
+    each = ceil(blocks / machine.multiprocessors)
+    together = min(each, max(1, tile.resident(size.itemsize, machine)))
+    flops = 2.0 * tile.rows * tile.columns * ceil(size.k / tile.depth) * tile.depth
+    rate = machine.flops / machine.multiprocessors * share_of_peak(tile, together, machine)
+    start = 1.0 + 1.5 * tile.depth / size.k  # the first slab arrives before anything is computed
+    arithmetic = each * flops * start * max(1, size.itemsize // 4) / rate
+    read = (tile.rows + tile.columns) * size.k * size.itemsize * blocks
+    return arithmetic + _EXPOSED * read / (_L2 * machine.bandwidth)
+
+
+def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
+    """How much of the peak `together` blocks of a multiprocessor reach.
+
+    Shared memory hands out 128 bytes a cycle, whether lanes ask for the same ones or not: a vector for each lane takes
+    four cycles, in which the schedulers issue sixteen multiply-adds. Fewer accumulators than 8 × 8 wait for it.
+    """
+    rows, columns = tile.of_thread
+    computed = rows * columns
+    loads = (rows + columns) / tile.vector
+    issued = computed + loads + 3  # the rest of a slab, shared out
+    busy = max(issued, loads * VECTOR_BYTES // 4 * _SCHEDULERS)
+    warps = together * tile.threads / machine.warp
+    return _REACHED * computed / busy * min(1.0, 0.6 + 0.4 * warps / _HIDDEN)
