@@ -57,3 +57,8 @@ def test_lanes_agree_where_they_do(count):
                     }
                     assert len(outcomes) == 1, (compared, value)
     assert agreed >= 20
+
+
+def test_a_vector_of_no_lanes_agrees_on_nothing():
+    i, j = Var("i", "int32"), Var("j", "int32")
+    assert not lanes_agree(i * 4 + j < 8, j, 0, Analyzer())

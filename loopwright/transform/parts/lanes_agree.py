@@ -12,7 +12,7 @@ from loopwright.ir import GE, GT, LE, LT, Expr, IntImm, Sub, Var
 
 def lanes_agree(comparison: Expr, lane: Var, count: int, facts: Analyzer) -> bool:
     """Whether the difference of the two sides passes its threshold between two vectors, if at all."""
-    if not isinstance(comparison, (LT, LE, GT, GE)):
+    if not isinstance(comparison, (LT, LE, GT, GE)) or count < 1:
         return False
     linear = linear_coefficients(Sub(comparison.a, comparison.b), [lane], facts)
     if linear is None or not isinstance(linear[0][0], IntImm):
