@@ -114,8 +114,8 @@ class _Group:
         anchor = sch.get_block(names[-1])
         row = fused(sch, sch.get_loops(anchor)[: self.rows])
         if plan.rows > 1:
-            block, row = sch.split(row, [None, plan.rows])
-            sch.bind(block, "blockIdx.x")
+            several, row = sch.split(row, [None, plan.rows])
+            sch.bind(several, "blockIdx.x")
             sch.bind(row, "threadIdx.y")
         else:
             sch.bind(row, "blockIdx.x")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from loopwright.codegen.compile_cache import CUDA_KIND, packed_text, unpacked_text
 from loopwright.codegen.llvm.effort import Effort
@@ -94,7 +94,7 @@ def cuda_in(artifact: Artifact) -> KeptCuda:
 
 def _kernel(fields: JsonObject) -> CudaKernel:
     """JSON has lists where a kernel has tuples."""
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
     parameters = tuple([KernelParameter(*one) for one in plain.pop("parameters")])
     alignments = tuple([Alignment(*one) for one in plain.pop("alignments")])
     return CudaKernel(**plain, parameters=parameters, alignments=alignments)
