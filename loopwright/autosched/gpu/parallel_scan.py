@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.autosched.facts import const as number_of
-from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
+from loopwright.autosched.gpu.machine import USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.scan_idiom import ScanIdiom, scan_idiom
 from loopwright.autosched.machine import bytes_of
 from loopwright.ir import (
@@ -48,7 +48,6 @@ from loopwright.ir.intrinsics import ceildiv, if_then_else, max_value, min_value
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
 from loopwright.runtime.dtype import DataType
 
-_THREADS: Final = 256
 _EACH: Final = 16  # neighbours that a thread adds up
 _TILES_IN_ORDER: Final = 4  # of a row that one block walks, where rows are few
 
@@ -119,7 +118,7 @@ class _Tile(NamedTuple):
 
 def _in_kernels(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
     length, rows = number_of(scan.length), number_of(scan.rows)
-    threads = machine.threads(_THREADS)
+    threads = machine.threads(USUAL_THREADS)
     while length is not None and threads > machine.warp and threads * _EACH >= 2 * length:
         threads //= 2
     tile = _Tile(scan, threads, _EACH)

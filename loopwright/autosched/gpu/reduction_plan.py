@@ -10,10 +10,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Final, NamedTuple
 
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, GpuMachine
 
-THREADS: Final = 256  # a block: eight of them fill a multiprocessor
-IN_FLIGHT: Final = 4  # loads that a thread has under way: with all threads, several times what memory's latency takes
 _WAVES: Final = 2  # of blocks, where there is so much to do: the last one is short then
 _ALONE: Final = 256 << 10  # bytes that one block reads in less time than a second kernel takes to start
 _OPEN_STEPS: Final = 8  # of a block, where it is not known how many there are
@@ -38,7 +36,7 @@ def row_plan(
     length: int | None, lanes: int, itemsize: int, results: int | None, machine: GpuMachine, may_chunk: bool = True
 ) -> RowPlan:
     """How `results` times `length` members are shared out."""
-    threads = machine.threads(THREADS)
+    threads = machine.threads(USUAL_THREADS)
     several = IN_FLIGHT if lanes > 1 else 2 * IN_FLIGHT
     step = threads * lanes * several
     wanted = _WAVES * machine.blocks_at_once(threads)
@@ -50,7 +48,8 @@ def row_plan(
         steps = _power_below(results * length // (step * wanted))
         if steps * step < length:
             return RowPlan(threads, lanes, several, step * steps)
-    while step < length and 2 * threads <= machine.max_threads and (results or wanted) * threads < wanted * THREADS:
+    enough = wanted * USUAL_THREADS
+    while step < length and 2 * threads <= machine.max_threads and (results or wanted) * threads < enough:
         threads, step = 2 * threads, 2 * step
     while threads > machine.warp and threads * lanes >= 2 * length:
         threads //= 2
@@ -79,7 +78,7 @@ def column_plan(
     may_chunk: bool = True,
 ) -> ColumnPlan:
     """How `others` times `columns` results of `rows` members each are shared out."""
-    threads = machine.threads(THREADS)
+    threads = machine.threads(USUAL_THREADS)
     x = machine.warp
     if columns is not None:
         x = min(x, ceil(columns / lanes))

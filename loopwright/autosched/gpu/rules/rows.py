@@ -31,7 +31,7 @@ from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _FEW_ROWS = 64  # of so many, a block for each would leave most multiprocessors without work
-_LONG_ROW = 1 << 17
+_SHARED_OUT_ROW = 1 << 17
 _WHOLE = 1 << 12  # elements that chunks are multiples of: guards of several kernels take minutes to prove
 
 
@@ -204,7 +204,7 @@ def are_few_and_long(group: Sequence[Entry]) -> bool:
         rows, length = facts.extent(facts.spatial), facts.extent(facts.reduce)
         if not facts.is_reduction or rows is None or length is None:
             continue
-        if rows <= _FEW_ROWS and length >= _LONG_ROW and length % _WHOLE == 0:
+        if rows <= _FEW_ROWS and length >= _SHARED_OUT_ROW and length % _WHOLE == 0:
             return True
     return False
 

@@ -36,9 +36,9 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _ROWS: Final = 8  # of threads: with a warp along each, a block of 256
 _BANK: Final = 4  # bytes
-_LEAST: Final = 16  # elements either way: fewer are neighbours enough for L1
+_SHORT_SIDE: Final = 16  # elements either way: fewer are neighbours enough for L1
 _TILE_BYTES: Final = 16 << 10  # with eight blocks on a multiprocessor, as many as have threads
-_MOST_BLOCKS: Final = 1 << 15  # along y and z a grid has at most 65,535
+_BLOCKS_ACROSS: Final = 1 << 15  # along y and z a grid has at most 65,535
 
 
 class Transpose:
@@ -120,7 +120,7 @@ def _match(facts: BlockFacts, streams: Streams) -> _Match | None:
         return None
     for group in (groups[along], groups[across]):
         extent = facts.extent([facts.axes[position] for position in group])
-        if extent is not None and extent < _LEAST:
+        if extent is not None and extent < _SHORT_SIDE:
             return None
     if len(groups) == len(facts.axes):
         return _Match(inner[along], inner[across], tuple(operands), groups)
@@ -266,7 +266,7 @@ def _bind_tiles(sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], acros
     if outer:
         sch.bind(fused(sch, outer), "blockIdx.z")
     else:
-        far, across = sch.split(across, [None, _MOST_BLOCKS])
+        far, across = sch.split(across, [None, _BLOCKS_ACROSS])
         sch.bind(far, "blockIdx.z")
     sch.bind(across, "blockIdx.y")
     sch.bind(along, "blockIdx.x")

@@ -18,7 +18,7 @@ from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 STAGES: Final = 2  # slabs in shared memory: one is read while the next one is filled
 _SCHEDULERS: Final = 4  # of a multiprocessor
 _OTHER_REGISTERS: Final = 24  # of a thread, for addresses and counters
-_REACHED: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
+_OF_PEAK: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
 _L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
 _EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
 _HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
@@ -180,4 +180,4 @@ def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
     issued = computed + loads + 3  # the rest of a slab, shared out
     busy = max(issued, loads * VECTOR_BYTES // 4 * _SCHEDULERS)
     warps = together * tile.threads / machine.warp
-    return _REACHED * computed / busy * min(1.0, 0.6 + 0.4 * warps / _HIDDEN)
+    return _OF_PEAK * computed / busy * min(1.0, 0.6 + 0.4 * warps / _HIDDEN)
