@@ -52,7 +52,9 @@ class Case:
         "128×128 grouped",
         "128×128×32",
         "128×256",
+        "128×256 grouped",
         "256×128",
+        "256×128 grouped",
         "128×128, 128 threads",
         "128×128, 128 threads, grouped",
         "128×64, 64 threads",
@@ -169,6 +171,7 @@ VARIANTS = {
     "128×256": (16, 4, 2, 4, 16, 1),
     "128×256 grouped": (16, 4, 2, 4, 16, 4),
     "256×128": (16, 4, 4, 2, 16, 1),
+    "256×128 grouped": (16, 4, 4, 2, 16, 8),
     "128×128, 128 threads": (8, 4, 4, 2, 16, 1),
     "128×128, 128 threads, grouped": (8, 4, 4, 2, 16, 8),
     "128×64, 64 threads": (8, 2, 4, 2, 16, 1),
@@ -180,7 +183,9 @@ VARIANTS = {
     "64×64, 64 threads": (8, 2, 2, 2, 16, 1),
     "64×64×32, 64 threads": (8, 2, 2, 2, 32, 1),
 }
-SKIPPED = {8192: ("64×64", "64×64, 64 threads", "64×64×32, 64 threads", "64×128")}  # too slow to be worth the time
+SKIPPED = {  # too slow to be worth the time
+    8192: ("64×64", "64×64, 64 threads", "64×64×32, 64 threads", "64×128", "128×64, 64 threads")
+}
 
 
 def choices(variant: str) -> dict[str, Any] | None:
