@@ -9,7 +9,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te
-from loopwright.autosched.choices import Choices
+from loopwright.autosched.choices import Choices, current_choices
 from loopwright.autosched.gpu import GpuMachine
 from loopwright.autosched.gpu.rules.gemm.tiles import Side, Size, Tile, seconds, tiles_for
 from loopwright.runtime.nvidia.nvrtc import NoNvrtc, compile_cuda
@@ -18,6 +18,8 @@ EMULATED = "cuda -model=emulated"
 H200 = "nvidia/nvidia-h200"
 ORDERS = ("forwards", "backwards", "random")
 LARGE = {"x": 4, "y": 16, "z": 4, "row_pieces": 2, "column_pieces": 2, "vector": 4, "depth": 16}  # 128 × 128
+
+SMALL = {"x": 4, "y": 4, "z": 4, "row_pieces": 1, "column_pieces": 2, "vector": 4, "depth": 16}  # 16 × 128
 
 
 def product(m, n, k, layout="nn", a_batch=(), b_batch=(), dtype="float32", has_epilogue=False):
@@ -43,6 +45,8 @@ def product(m, n, k, layout="nn", a_batch=(), b_batch=(), dtype="float32", has_e
 def run(tensors, layout):
     """Builds and runs a product in all orders of threads."""
     plan = autosched.apply(tensors, EMULATED)
+    is_split = any(choice.what.endswith("parts of the sum") for choice in plan.decisions[-1].choices)
+    assert is_split == (current_choices() is not None), plan.explain()
     assert [decision.rule for decision in plan.decisions if decision.rule != "inlined"] == ["gemm"], plan.explain()
     module = lw.build(plan.mod, target=EMULATED)
     shapes = [tuple(map(int, tensor.shape)) for tensor in tensors]
@@ -78,6 +82,19 @@ def test_against_float64(sizes, layout, options):
     run(product(*sizes, layout, **options), layout)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "layout", "options"),
+    [
+        ((9, 36, 128), "nn", {"has_epilogue": True}),
+        ((33, 30, 128), "nt", {"dtype": "int32"}),
+        ((2, 70, 160), "tn", {}),
+    ],
+)
+def test_parts_of_the_sum(sizes, layout, options):
+    with Choices({"0.splits": {"value": 2}, "0.tile": SMALL}):
+        run(product(*sizes, layout, **options), layout)
+
+
 def kernel(*args, tile=None, **options):
     """The plan, and the text of the kernel that is launched where operands are aligned."""
     with Choices({"0.tile": tile} if tile else None):
@@ -110,7 +127,7 @@ def test_registers_do_not_spill():
 
 @pytest.mark.parametrize(
     ("m", "n", "expected"),
-    [(4096, 4096, (128, 128)), (8192, 8192, (128, 128)), (64, 64, (32, 64))],
+    [(4096, 4096, (128, 128)), (8192, 8192, (128, 128)), (64, 64, (16, 128))],
 )
 def test_the_tile_that_should_be_fastest(m, n, expected):
     machine = GpuMachine.of(H200)
@@ -129,8 +146,8 @@ def test_blocks_of_a_multiprocessor_share_its_registers():
 @pytest.mark.parametrize(
     "tensors",
     [
-        product(8, 64, 64),  # few rows
-        product(64, 16, 64),
+        product(1, 64, 64),
+        product(64, 1, 64),
         product(64, 64, 64, dtype="float16"),
     ],
 )
