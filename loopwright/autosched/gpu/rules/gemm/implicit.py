@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from loopwright.autosched.contiguous import vector_axis
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
-from loopwright.autosched.gpu.column_reduction import reduce_columns
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
@@ -25,14 +23,15 @@ from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
-from loopwright.autosched.small_steps import loops_by_axis
+from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loops_below, loops_by_axis
 from loopwright.ir import Buffer
-from loopwright.schedule import BlockRV, Schedule
+from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _LEAST_TILE: Final = 16  # rows and columns: fewer are no tile
 _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
 _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
+_MOST_UNROLLED_PARTS: Final = 16
 _DEPTHS: Final = (16, 8, 32, 64)
 
 
@@ -70,7 +69,7 @@ class ImplicitGemm:
         plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits_of(contraction, entries[at]), unit)
         size = sizes[plan.tile.depth]
         plan = plan._replace(rows=size.rows, columns=size.columns)
-        schedule_contraction(sch, contraction, plan, padding, entries[at + 1 :], program, machine, decision)
+        schedule_contraction(sch, contraction, plan, padding, entries[at + 1 :], program, machine)
         note_plan(decision, plan, size, entries, machine)
         if padding is not None:
             decision.chose(f"{padding.name} computed where it is loaded", "a comparison takes less than memory")
@@ -94,13 +93,12 @@ def schedule_contraction(
     after: Sequence[Entry],
     program: Program,
     machine: GpuMachine,
-    decision: Decision,
 ) -> None:
     """All steps; `after` is the element-wise block after it, if there is one."""
     name = contraction.facts.name
     epilogue = sch.get_block(after[0].name) if after else None
     if plan.splits > 1:
-        name = _split_sum(sch, contraction, plan.splits, program, after, machine, decision)
+        name = _split_sum(sch, contraction, plan.splits, after, machine)
         contraction = _contraction_in(sch, name, program)
         epilogue = None
     last, loaders = _as_product(sch, contraction, plan, padding, epilogue, program)
@@ -120,13 +118,7 @@ def _contraction_in(sch: Schedule, name: str, program: Program) -> Contraction:
 
 
 def _split_sum(
-    sch: Schedule,
-    contraction: Contraction,
-    splits: int,
-    program: Program,
-    after: Sequence[Entry],
-    machine: GpuMachine,
-    decision: Decision,
+    sch: Schedule, contraction: Contraction, splits: int, after: Sequence[Entry], machine: GpuMachine
 ) -> str:
     """Parts of the sum as a batch, which a second kernel adds up; the name of the block that computes them."""
     facts = contraction.facts
@@ -138,14 +130,37 @@ def _split_sum(
     own = sch.get_loops(partial)
     at = [axis.var for axis in facts.axes].index(reduced)
     sch.reorder(own[at], *own[:at])
-    own = sch.get_loops(block)
-    sch.reorder(own[-1], *own[:-1])
-    whole = program.after(sch).entry(facts.name).facts
-    along = None if whole is None else vector_axis(whole)
-    if whole is None or along is None or along.is_reduce:
-        raise NotWorthIt("the parts of the sum are no columns")
-    reduce_columns(sch, whole, after, along, machine, decision)
+    _add_parts(sch, block, [sch.get_block(entry.name) for entry in after], splits, contraction, machine)
     return sch.get(partial).name_hint
+
+
+def _add_parts(
+    sch: Schedule, block: BlockRV, after: Sequence[BlockRV], splits: int, contraction: Contraction, machine: GpuMachine
+) -> None:
+    """Each thread adds up the parts of a vector of results, which are neighbours in memory."""
+    if after:
+        store = after[0]
+        sch.set_scope(block, 0, "local")
+    else:
+        store = sch.cache_write(block, 0, "local")
+    lanes = vector_of(bytes_of(contraction.facts.dtype))
+    loops = list(sch.get_loops(store))
+    lane: list[LoopRV] = []
+    if (extent_of(sch, loops[-1]) or 1) % lanes == 0:
+        loops[-1], *lane = sch.split(loops[-1], [None, lanes])
+    cells, thread = sch.split(fused(sch, loops), [None, machine.threads(USUAL_THREADS // 2)])
+    sch.compute_at(block, thread)
+    inner = loops_below(sch, block, thread)
+    part = loop_of_axis(sch, block, 0, inner)
+    assert part is not None
+    own = [loop for loop in inner if loop.var is not part.var and extent_of(sch, loop) != 1]
+    sch.reorder(part, *own)
+    if splits <= _MOST_UNROLLED_PARTS:
+        sch.unroll(part)
+    for loop in (*own, *lane):
+        sch.vectorize(loop)
+    sch.bind(cells, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
 
 
 def _is_padding(pending: Sequence[Entry], program: Program) -> bool:

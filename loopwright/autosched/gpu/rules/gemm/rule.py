@@ -49,7 +49,7 @@ class Gemm:
         splits = [] if contraction is None else splits_of(contraction, entries[0])
         plan = plan_of(tiles_for(size, machine), size, machine, stores_vectors, splits, product.k)
         if contraction is not None and plan.splits > 1:
-            schedule_contraction(sch, contraction, plan, None, entries[1:], program, machine, decision)
+            schedule_contraction(sch, contraction, plan, None, entries[1:], program, machine)
         else:
             epilogue = sch.get_block(entries[1].name) if len(entries) > 1 else None
             Steps(sch, product, plan).run(epilogue, {})
