@@ -107,8 +107,8 @@ class Measurer:
         """`timeout` is for one run, `budget` the seconds of samples that a race may take, `memory` bytes of a process.
 
         `processes` build at once (by default as many as a parallel loop has threads). `patience` says how many seconds
-        a task waits for a machine that has become slower, `reference_timeout` how many the program as written may run to
-        give the reference (else the first candidate gives it). `cache` says what caches hold when a sample begins
+        a task waits for a machine that has become slower, `reference_timeout` how many the program as written may run
+        to give the reference (else the first candidate gives it). `cache` says what caches hold when a sample begins
         (`flush.py`). `arguments` gives the arguments of a task; by default
         they are drawn at random from `seed`.
         """
