@@ -1,6 +1,6 @@
 """Parallel scan: running totals by blocks of threads, after everything else is scheduled.
 
-    a row of 2^28 floats, 4,096 chunks of 16 tiles of 4,096:
+    a row of 2^28 floats, 2,048 chunks of 32 tiles of 4,096:
 
         for chunk in blockIdx.x: sums[chunk] = total of the chunk                          a kernel
         for chunk in blockIdx.x: out[…] = sums[0] ∘ … ∘ sums[chunk - 1] ∘ running totals   a kernel, last chunk first
@@ -38,7 +38,7 @@ from loopwright.runtime.dtype import DataType
 _MOST_VECTORS: Final = 4  # of a thread: loads under way
 _ROWS_A_BLOCK: Final = 8  # of a warp each
 _BLOCKS: Final = 4  # for each multiprocessor, before a thread has more than one vector
-_CHUNK_WAVES: Final = 2  # of blocks, where there is so much to do
+_CHUNK_WAVES: Final = 1  # of blocks, where there is so much to do: each adds up the totals of those before it
 _OPEN_TILES: Final = 8  # of a chunk, where it is not known how many there are
 _ALL_LANES: Final = 0xFFFFFFFF
 

@@ -46,13 +46,13 @@ def check(shape, axis, dtype="float32", exclusive=False, kernels=None, function=
 @pytest.mark.parametrize(
     ("length", "rows", "itemsize", "expected"),
     [
-        (2**28, 1, 4, ScanPlan(256, 4, 4, tiles=16)),
-        (2**24, 1, 4, ScanPlan(256, 4, 4, tiles=1)),
+        (2**28, 1, 4, ScanPlan(256, 4, 4, tiles=32)),
+        (2**24, 1, 4, ScanPlan(256, 4, 4, tiles=2)),
         (2**20, 1, 4, ScanPlan(256, 1, 4, tiles=1)),
         (2**16, 1, 4, ScanPlan(256, 1, 4, tiles=1)),
         (2**14, 1, 4, ScanPlan(1024, 4, 4)),
         (1000, 1, 4, ScanPlan(256, 1, 4)),
-        (2**20, 64, 4, ScanPlan(256, 4, 4, tiles=4)),
+        (2**20, 64, 4, ScanPlan(256, 4, 4, tiles=8)),
         (4096, 4096, 4, ScanPlan(256, 4, 4)),
         (9000, 140, 4, ScanPlan(1024, 4, 4)),
         (100, 4096, 4, ScanPlan(32, 1, 4, 8)),
