@@ -34,6 +34,11 @@ class RowThreads(NamedTuple):
     steps: int | None  # of lanes × threads that the row takes; None where its length is not known
 
     @property
+    def kept(self) -> int:
+        """Values of a row that a thread has."""
+        return (self.steps or 0) * self.lanes
+
+    @property
     def block(self) -> int:
         """Threads of a block."""
         return self.threads * self.rows
