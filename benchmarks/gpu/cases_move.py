@@ -139,6 +139,14 @@ CASES: list[Case] = [
         (8192, 4096),
     ),
     _case(
+        "join",
+        "stack of four float16",
+        lambda *x: topi.stack(x, -1),
+        lambda *x: torch.stack(x, -1),
+        (8192, 2048, 4),
+        *[((8192, 2048), "float16")] * 4,
+    ),
+    _case(
         "slice",
         "each second column",
         lambda x: topi.strided_slice(x, [0, 0], [16384, 8192], [1, 2]),
@@ -211,5 +219,37 @@ CASES: list[Case] = [
         lambda x: F.interpolate(x, scale_factor=2),
         (32, 64, 112, 112),
         (32, 64, 56, 56),
+    ),
+]
+SMALL = [
+    *[case for case in CASES if case.input_bytes <= 1 << 22],
+    _pool("pool", (2, 3, 9, 8), 3, 1, 1, "avg"),
+    _pool("pool", (2, 3, 9, 8), 3, 2, 1, "max"),
+    _depthwise((2, 3, 8, 8), 1),
+    _depthwise((2, 3, 8, 8), 2, "float16"),
+    _case(
+        "pool",
+        "mean of 7×7",
+        lambda x: topi.nn.global_pool(x, "avg"),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        (300, 64, 1, 1),
+        (300, 64, 7, 7),
+    ),
+    _case(
+        "pool",
+        "avg 3×3/1 of cells inside",
+        _mean_of_those_inside,
+        lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+        (2, 3, 9, 8),
+        (2, 3, 9, 8),
+    ),
+    _case(
+        "join",
+        "stack of columns",
+        lambda x, y: topi.stack([x, y], -1),
+        lambda x, y: torch.stack([x, y], -1),
+        (65, 128, 2),
+        (65, 128),
+        (65, 128),
     ),
 ]
