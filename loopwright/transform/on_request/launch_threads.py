@@ -211,8 +211,8 @@ class _Kernel:
         inside += [load.buffer.name for load in collect(axis.extent, BufferLoad)]
         if inside:
             raise NotALaunch(
-                f"loop {axis.var.name} over {axis.tag} has {axis.extent} iterations, and {inside[0]} is not known before "
-                "the kernel runs",
+                f"loop {axis.var.name} over {axis.tag} has {axis.extent} iterations, and {inside[0]} is not known "
+                "before the kernel runs",
                 node,
                 "give the loop its greatest extent, and put its body under a condition",
             )
