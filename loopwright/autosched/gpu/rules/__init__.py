@@ -13,6 +13,7 @@ from loopwright.autosched.gpu.rules.elementwise import Elementwise
 from loopwright.autosched.gpu.rules.gemm import Gemm, ImplicitGemm
 from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
+from loopwright.autosched.gpu.rules.scan import Scan
 from loopwright.autosched.gpu.rules.transpose import Transpose
 from loopwright.autosched.gpu.rules.windows import Windows
 
@@ -24,6 +25,7 @@ GPU_RULES: Final[list[GpuRule]] = [
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is
     Elementwise(),
+    Scan(),  # before the default binding, which would run strips of columns in a thread each
     *DEFAULT_RULES,  # last: they take whatever is left
 ]
 
