@@ -167,4 +167,4 @@ def test_ways_of_gpus_are_the_operators(name, operator):
 
 def test_a_way_of_nothing():
     with pytest.raises(AttributeError, match="has no attribute 'schedule_nothing_tensorcore'"):
-        topi.cuda.schedule_nothing_tensorcore  # noqa: B018
+        topi.cuda.schedule_nothing_tensorcore
