@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from loopwright import te
+from loopwright.evaluator import evaluate
+from loopwright.ir import PrimFunc
+from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved
-from loopwright.schedule.proof.thread_reduction_order import with_turns_proved
+from loopwright.schedule.proof.thread_reduction_order import runs_alike, with_turns_proved
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 from loopwright.script import from_source
@@ -49,3 +54,39 @@ def test_a_reason_of_its_own_says_nothing_of_turns():
     after = Step(reduction(CHAIN, "D[k] = 1").function, Proof.GIVEN)
     with pytest.raises(NotProved, match="threads would take turns at block C in another way, and the order of its"):
         with_turns_proved("step", reduction(CHAIN), after)
+
+
+def test_threads_along_the_outer_loop_take_turns_in_its_order():
+    """Of updates whose order counts; along the inner loop, row by row would become column by column."""
+    program = from_source("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((1,), "int32")):
+    for i, j in T.grid(4, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("RR", [i, j])
+            with T.init():
+                C[0] = 0
+            C[0] = C[0] * 2 + A[vi, vj]
+""")
+
+    def bound(which: int) -> PrimFunc:
+        sch = Schedule(program, enable_check=False)
+        sch.bind(sch.get_loops("C")[which], "threadIdx.x")
+        return sch.mod["main"]
+
+    assert runs_alike(program, bound(0)) and not runs_alike(program, bound(1))
+
+
+def test_parts_of_an_open_size_along_threads():
+    """The index is a product of a loop and a size, which no comparison of all values takes."""
+    n, m = te.var("n"), te.var("m")
+    A, k = te.placeholder((n, m), name="A"), te.reduce_axis((0, m), "k")
+    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    sch = Schedule(te.create_prim_func([A, B]))
+    i, k = sch.get_loops("B")
+    part, _ = sch.split(k, [64, None])
+    sch.bind(i, "blockIdx.x")
+    sch.bind(part, "threadIdx.x")
+    a, b = np.random.default_rng(0).integers(0, 9, (3, 100)).astype("float32"), np.zeros(3, "float32")
+    evaluate(sch.mod["main"], a, b)
+    assert np.array_equal(b, a.sum(1))
