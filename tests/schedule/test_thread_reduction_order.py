@@ -7,7 +7,6 @@ import pytest
 
 from loopwright import te
 from loopwright.evaluator import evaluate
-from loopwright.ir import PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.proof.thread_reduction_order import runs_alike, with_turns_proved
@@ -56,25 +55,25 @@ def test_a_reason_of_its_own_says_nothing_of_turns():
         with_turns_proved("step", reduction(CHAIN), after)
 
 
-def test_threads_along_the_outer_loop_take_turns_in_its_order():
-    """Of updates whose order counts; along the inner loop, row by row would become column by column."""
-    program = from_source("""
+@pytest.mark.parametrize(("beside", "which", "alike"), [("", 0, True), ("", 1, True), ("D[k] = 1", 0, False)])
+def test_threads_that_take_turns_in_the_order_of_the_loop(beside, which, alike):
+    """Of updates whose order counts; with something beside the block, threads take turns in each iteration of k."""
+    program = from_source(f"""
 @T.prim_func
 def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((1,), "int32")):
-    for i, j in T.grid(4, 8):
-        with T.block("C"):
-            vi, vj = T.axis.remap("RR", [i, j])
-            with T.init():
-                C[0] = 0
-            C[0] = C[0] * 2 + A[vi, vj]
+    D = T.alloc_buffer((8,), "int32")
+    for t in range(4):
+        for k in range(8):
+            {beside or "pass"}
+            with T.block("C"):
+                vt, vk = T.axis.remap("RR", [t, k])
+                with T.init():
+                    C[0] = 0
+                C[0] = {CHAIN}
 """)
-
-    def bound(which: int) -> PrimFunc:
-        sch = Schedule(program, enable_check=False)
-        sch.bind(sch.get_loops("C")[which], "threadIdx.x")
-        return sch.mod["main"]
-
-    assert runs_alike(program, bound(0)) and not runs_alike(program, bound(1))
+    sch = Schedule(program, enable_check=False)
+    sch.bind(sch.get_loops("C")[which], "threadIdx.x")
+    assert runs_alike(program, sch.mod["main"]) is alike
 
 
 def test_parts_of_an_open_size_along_threads():
