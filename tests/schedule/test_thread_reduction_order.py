@@ -76,6 +76,28 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((1,), "int32")):
     assert runs_alike(program, sch.mod["main"]) is alike
 
 
+@pytest.mark.parametrize("update", [SUM, CHAIN])
+def test_another_order_is_for_updates_that_commute(update):
+    """Parts of both loops are bound: threads along the second take turns at all of what the first left inside."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), "int32", name="A")
+    i, j = te.reduce_axis((0, n), "i"), te.reduce_axis((0, m), "j")
+    fold = te.comm_reducer(lambda x, y: x * (1 if update is SUM else 2) + y, lambda dtype: te.const(0, dtype))
+    B = te.compute((1,), lambda _: fold(A[i, j], axis=[i, j]), name="B")
+    sch = Schedule(te.create_prim_func([A, B]))
+    _, i, j = sch.get_loops("B")
+    parts = [sch.split(loop, [4, None])[0] for loop in (i, j)]
+    sch.bind(parts[0], "threadIdx.y")
+    if update is CHAIN:
+        with pytest.raises(NotProved):
+            sch.bind(parts[1], "threadIdx.x")
+        return
+    sch.bind(parts[1], "threadIdx.x")
+    a, b = np.random.default_rng(0).integers(0, 9, (5, 9)).astype("int32"), np.zeros(1, "int32")
+    evaluate(sch.mod["main"], a, b)
+    assert b[0] == a.sum()
+
+
 def test_parts_of_an_open_size_along_threads():
     """The index is a product of a loop and a size, which no comparison of all values takes."""
     n, m = te.var("n"), te.var("m")

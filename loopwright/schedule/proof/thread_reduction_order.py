@@ -29,6 +29,7 @@ from loopwright.ir import (
     LetStmt,
     PrimFunc,
     Rewriter,
+    SeqStmt,
     Stmt,
     Var,
     structural_equal,
@@ -56,8 +57,9 @@ def with_turns_proved(method: str, view: View, step: Step) -> Step:
     changed = [key for key, turn in new.items() if old.get(key) != turn]
     if not changed:
         return step
-    if step.proof is Proof.ORDER_KEPT and runs_alike(view.function, step.after):
-        return step
+    if step.proof is Proof.ORDER_KEPT:
+        if runs_alike(view.function, step.after) or all([_is_alone(after.block_path(key)) for key in changed]):
+            return step
     if step.proof is not Proof.GIVEN:
         return replace(step, proof=Proof.VALUES, buffers=None)
     for key in changed:
@@ -77,6 +79,21 @@ def runs_alike(before: PrimFunc, after: PrimFunc) -> bool:
         return False
     serial = _Serial()
     return structural_equal(serial.visit(old.body), serial.visit(new.body))
+
+
+def only_turns_change(after: View, loop: Var) -> bool:
+    """Whether all that the kernel of `loop` runs is one block whose updates commute: any order will do."""
+    inside = after.loop(loop)
+    paths = [path for path in after.index.blocks.values() if inside in path]
+    return len(paths) == 1 and _is_alone(paths[0])
+
+
+def _is_alone(path: Path) -> bool:
+    """Whether a block whose updates commute is all that its kernel runs."""
+    first = next((place for place, node in enumerate(path) if isinstance(node, For) and _is_bound(node)), len(path))
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    return not any([isinstance(node, SeqStmt) for node in path[first:]]) and _commutes(realize.block)
 
 
 class _Serial(Rewriter):
