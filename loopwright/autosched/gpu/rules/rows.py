@@ -56,6 +56,8 @@ class Rows:
         group = _Group(sch, blocks, rows, kept)
         inputs = group.inputs()
         shared = row_threads(*group.row(), len(inputs) or 1, group.count(), machine)
+        if not group.is_sum():
+            shared = shared._replace(several=1)  # each row waits at barriers
         group.schedule(shared, inputs, decision)
         note_roofline(decision, blocks, machine)
 
@@ -82,6 +84,10 @@ class _Group:
     def count(self) -> int | None:
         """How many rows there are."""
         return self.blocks[0].extent(self.blocks[0].axes[: self.rows])
+
+    def is_sum(self) -> bool:
+        """Whether there is one reduction, and nothing else but what one thread computes of its result."""
+        return self.blocks[0].is_reduction and all([self._is_number(facts) for facts in self.blocks[1:]])
 
     def inputs(self) -> list[Buffer]:
         """What the group reads along its rows, element by element: more than once, or for a reduction.
@@ -114,9 +120,10 @@ class _Group:
         anchor = sch.get_block(names[-1])
         row = fused(sch, sch.get_loops(anchor)[: self.rows])
         if plan.rows > 1:
-            several, row = sch.split(row, [None, plan.rows])
-            sch.bind(several, "blockIdx.x")
+            blocks, several, row = sch.split(row, [None, plan.several, plan.rows])
+            sch.bind(blocks, "blockIdx.x")
             sch.bind(row, "threadIdx.y")
+            sch.unroll(several)
         else:
             sch.bind(row, "blockIdx.x")
         for name in reversed(names[:-1]):
@@ -198,6 +205,7 @@ class _Group:
 
     def _note(self, plan: RowThreads, inputs: Sequence[Buffer], decision: Decision) -> None:
         who = f"{plan.threads} threads a row" + (f", {plan.rows} rows a block" if plan.rows > 1 else "")
+        who += f", {plan.several} after each other" if plan.several > 1 else ""
         length = self.row()[0]
         decision.chose(who, f"rows of {length if length is not None else 'unknown'} elements, {plan.lanes} a load")
         if inputs:
