@@ -36,11 +36,6 @@ class RowThreads(NamedTuple):
     several: int = 1  # rows that a thread has a part of, under way together
 
     @property
-    def kept(self) -> int:
-        """Values of a row that a thread has."""
-        return (self.steps or 0) * self.lanes
-
-    @property
     def block(self) -> int:
         """Threads of a block."""
         return self.threads * self.rows

@@ -21,7 +21,7 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.gpu.machine import IN_FLIGHT, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
-from loopwright.autosched.gpu.row_threads import REGISTERS, RowThreads, row_threads
+from loopwright.autosched.gpu.row_threads import RowThreads, row_threads
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_axes, row_run
@@ -136,8 +136,6 @@ class _Group:
             self._put(block, plan.scope)
         for name in names[:-1]:
             self._put(sch.get_block(name), "shared" if name in numbers else plan.scope)
-        if plan.scope == "local" and plan.kept > REGISTERS:
-            sch.annotate(row, "keeps_loads_before_barriers", 1)  # registers are many; reading again takes longer
         self._note(plan, inputs, decision)
 
     def _inline(self, names: Sequence[str], keeps_rows: bool) -> list[str]:
