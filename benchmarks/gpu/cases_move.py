@@ -62,14 +62,14 @@ def _five_points_of_torch(x: torch.Tensor) -> torch.Tensor:
 
 
 def _pool(family: str, shape: Shape, size: int, stride: int, pad: int, kind: str) -> Case:
-    """Averages count the cells that are there, or there is no padding."""
+    """Averages count zeros of the padding, as both libraries do unless asked."""
     n, c, h, w = shape
     out = (n, c, (h + 2 * pad - size) // stride + 1, (w + 2 * pad - size) // stride + 1)
 
     def reference(x: torch.Tensor) -> torch.Tensor:
         if kind == "max":
             return F.max_pool2d(x, size, stride, pad)
-        return F.avg_pool2d(x, size, stride, pad, count_include_pad=False)
+        return F.avg_pool2d(x, size, stride, pad)
 
     def make(x: te.Tensor) -> te.Tensor:
         return topi.nn.pool2d(x, (size, size), (stride, stride), (1, 1), (pad, pad, pad, pad), kind)
@@ -77,13 +77,25 @@ def _pool(family: str, shape: Shape, size: int, stride: int, pad: int, kind: str
     return _case(family, f"{kind} {size}×{size}/{stride} of {'×'.join(map(str, shape))}", make, reference, out, shape)
 
 
+def _mean_of_those_inside(x: te.Tensor) -> te.Tensor:
+    return topi.nn.pool2d(x, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "avg", count_include_pad=False)
+
+
 def _depthwise(shape: Shape, stride: int, dtype: str = "float32") -> Case:
+    """Sums are of float32 whatever the type, as torch's are."""
     n, c, h, w = shape
     out = (n, c, (h - 1) // stride + 1, (w - 1) // stride + 1)
+
+    def make(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        if dtype == "float32":
+            return topi.nn.depthwise_conv2d_nchw(x, w, (stride, stride), (1, 1), (1, 1))
+        wide = topi.nn.depthwise_conv2d_nchw(x, w, (stride, stride), (1, 1), (1, 1), out_dtype="float32")
+        return topi.cast(wide, dtype)
+
     return _case(
         "depthwise",
         f"3×3/{stride} of {'×'.join(map(str, shape))}" + ("" if dtype == "float32" else f" {dtype}"),
-        lambda x, w: topi.nn.depthwise_conv2d_nchw(x, w, (stride, stride), (1, 1), (1, 1)),
+        make,
         lambda x, w: F.conv2d(x, w, stride=stride, padding=1, groups=c),
         out,
         (shape, dtype),
@@ -125,6 +137,14 @@ CASES: list[Case] = [
         (8192, 4096, 2),
         (8192, 4096),
         (8192, 4096),
+    ),
+    _case(
+        "join",
+        "stack of four float16",
+        lambda *x: topi.stack(x, -1),
+        lambda *x: torch.stack(x, -1),
+        (8192, 2048, 4),
+        *[((8192, 2048), "float16")] * 4,
     ),
     _case(
         "slice",
@@ -174,6 +194,14 @@ CASES: list[Case] = [
     _pool("pool", (32, 256, 56, 56), 3, 1, 1, "avg"),
     _case(
         "pool",
+        "avg 3×3/1 of cells inside",
+        _mean_of_those_inside,
+        lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+        (32, 256, 56, 56),
+        (32, 256, 56, 56),
+    ),
+    _case(
+        "pool",
         "mean of 7×7",
         lambda x: topi.nn.global_pool(x, "avg"),
         lambda x: F.adaptive_avg_pool2d(x, 1),
@@ -191,5 +219,37 @@ CASES: list[Case] = [
         lambda x: F.interpolate(x, scale_factor=2),
         (32, 64, 112, 112),
         (32, 64, 56, 56),
+    ),
+]
+SMALL = [
+    *[case for case in CASES if case.input_bytes <= 1 << 22],
+    _pool("pool", (2, 3, 9, 8), 3, 1, 1, "avg"),
+    _pool("pool", (2, 3, 9, 8), 3, 2, 1, "max"),
+    _depthwise((2, 3, 8, 8), 1),
+    _depthwise((2, 3, 8, 8), 2, "float16"),
+    _case(
+        "pool",
+        "mean of 7×7",
+        lambda x: topi.nn.global_pool(x, "avg"),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        (300, 64, 1, 1),
+        (300, 64, 7, 7),
+    ),
+    _case(
+        "pool",
+        "avg 3×3/1 of cells inside",
+        _mean_of_those_inside,
+        lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+        (2, 3, 9, 8),
+        (2, 3, 9, 8),
+    ),
+    _case(
+        "join",
+        "stack of columns",
+        lambda x, y: topi.stack([x, y], -1),
+        lambda x, y: torch.stack([x, y], -1),
+        (65, 128, 2),
+        (65, 128),
+        (65, 128),
     ),
 ]

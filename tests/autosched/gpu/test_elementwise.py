@@ -204,3 +204,26 @@ def test_channels_that_are_few_are_one_thread():
     a = values(2, 9, 31, 3)
     plan, source = check([A, topi.transpose(A, (0, 3, 1, 2))], [a], a.transpose(0, 3, 1, 2).copy())
     assert "all of i1 a thread" in plan
+
+
+def test_channels_that_become_neighbours_are_interleaved():
+    inputs, outputs, given, wanted = [], [], [], []
+    for dtype, channels, shape in (("float32", 2, (5, 12)), ("float16", 4, (3, 70)), ("int8", 2, (264,))):
+        parts = [te.placeholder(shape, dtype, name=f"A{k}") for k in range(channels)]
+        stacked = topi.stack(parts, -1)
+        assert "interleaved in registers" in autosched.apply([*parts, stacked], EMULATED).explain()
+        a = [values(*shape, dtype=dtype) for _ in parts]
+        inputs += parts
+        given += a
+        outputs.append(stacked)
+        wanted.append(np.stack(a, -1))
+    P, B = te.placeholder((3, 2, 44), name="P"), te.placeholder((2,), name="B")
+    pixels = te.compute((3, 44, 2), lambda n, i, c: P[n, c, i] * B[c], name="pixels")
+    p, b = values(3, 2, 44), values(2)
+    check([*inputs, P, B, *outputs, pixels], [*given, p, b], *wanted, p.transpose(0, 2, 1) * b)
+
+
+def test_channels_that_no_vectors_hold_are_not_interleaved():
+    for shape, channels in (((5, 7), 2), ((5, 12), 3)):
+        parts = [te.placeholder(shape, name=f"A{k}") for k in range(channels)]
+        assert "interleaved" not in autosched.apply([*parts, topi.stack(parts, -1)], EMULATED).explain()

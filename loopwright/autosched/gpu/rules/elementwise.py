@@ -11,6 +11,7 @@ does single elements, 256 apart, so that the warp still reads whole lines. What 
 all threads but those at the end run without the guard (`separate_full_tiles`). Rows whose length is known only when the
 program runs are cut into pieces of a block each: a quotient for each element would take longer than memory. Channels
 that are few, last in what is read and first in the result are all done by one thread, which uses up its lines at once.
+Those that are last in the result, and contiguous elsewhere, are interleaved in registers (`gpu/interleaving.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from loopwright.autosched.choices import option
 from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts, const, element_strides, loads_of
+from loopwright.autosched.gpu.interleaving import Pixels, interleave
 from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.program import Entry, Program
@@ -71,6 +73,11 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     narrow = _narrow(facts, streams, order)
     if narrow is not None:
         _all_of_a_pixel(sch, facts, loops, order.index(narrow), machine, decision)
+        return
+    pixels = _pixels(facts, streams, order)
+    if pixels is not None:
+        interleave(sch, facts, pixels, machine, decision)
+        note_roofline(decision, [facts], machine)
         return
     form = _form(facts, streams, order)
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
@@ -121,6 +128,40 @@ def _narrow(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> int | 
         ):
             return position
     return None
+
+
+def _pixels(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> Pixels | None:
+    """Rows of a few neighbours in the result, whose operands are contiguous along the axis outside them."""
+    moving = [position for position in order if facts.axes[position].extent != 1]
+    if len(moving) < 2 or any([axis.extent is None for axis in facts.axes]) or len(facts.stores) != 1:
+        return None
+    if not facts.writes_in_order or len(facts.axes) != len(facts.write.buffer.shape):
+        return None
+    pixel, channel = moving[-2:]
+    store, channels, count = streams.stores[0], facts.axes[channel].extent or 0, facts.axes[pixel].extent or 0
+    if channels > _NARROW or store.step(channel) != 1 or store.step(pixel) != channels:
+        return None
+    widest = max([stream.itemsize for stream in streams.all])
+    lanes = VECTOR_BYTES // widest // channels
+    if lanes * channels * widest != VECTOR_BYTES:
+        return None
+    loads = [(load, access) for load, access in zip(streams.loads, facts.reads, strict=True) if load.step(pixel) != 0]
+    if lanes < 2 or lanes * widest < _LEAST_BYTES or count % lanes or not loads:
+        return None
+    if not _agree(facts, facts.axes[pixel].var, lanes):
+        return None
+    is_chosen = facts.axes[channel].var in _asked(facts)
+    others = [position for position in order if position != pixel]
+    for load, access in loads:
+        is_guarded = is_chosen and load.step(channel) != 0
+        if load.step(pixel) != 1 or load.step(channel) in (None, 1) or is_guarded or not access.is_affine:
+            return None
+        if not _is_aligned(load, access, streams, others, lanes):
+            return None
+    buffers = list(dict.fromkeys([access.buffer for _, access in loads]))
+    if len(buffers) < len({tuple(access.indices) for _, access in loads}):
+        return None
+    return Pixels(pixel, channel, lanes, buffers)
 
 
 def _all_of_a_pixel(

@@ -8,7 +8,8 @@
 
 Chunks are for results that are too few for all multiprocessors; how many there are depends on sizes and on the GPU
 alone. A number that is computed of each result (a mean is a sum, divided) is computed where the result ends. Columns
-are in `gpu/column_reduction.py`; rows that fit into the registers of a block are for the rule of rows.
+are in `gpu/column_reduction.py`, rows of some ten members in `gpu/short_rows.py`; rows that fit into the registers of a
+block are for the rule of rows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from loopwright.autosched.gpu.result_numbers import lanes_along, result_loop
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.gpu.row_threads import row_threads
 from loopwright.autosched.gpu.rules.rows import Rows, are_few_and_long
+from loopwright.autosched.gpu.short_rows import reduce_short_rows, short_rows
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
@@ -59,6 +61,8 @@ class Reduction:
         best = vector_axis(facts)
         if best is not None and not best.is_reduce:
             reduce_columns(sch, facts, entries[1:], best, machine, decision)
+        elif (rows := short_rows(facts, machine)) is not None:
+            reduce_short_rows(sch, facts, [entry.name for entry in entries[1:]], rows, machine, decision)
         elif _fits(facts, entries, machine):
             decision.rule = Rows.name
             Rows().schedule(sch, entries, program, machine, decision)
@@ -94,8 +98,10 @@ def _has_number(pending: Sequence[Entry], program: Program) -> bool:
     spatial = [axis for axis in facts.spatial if axis.extent != 1]
     if not after.writes_in_order or len(after.axes) != len(facts.spatial) or len(axes) != len(spatial):
         return False
+    units = {axis.var for axis in after.axes if axis.extent == 1}
     for access in own:
-        moving = [form for form in access.forms if form is not None and form.terms]
+        # Indices that are axes of one element say nothing.
+        moving = [form for form in access.forms if form is not None and form.terms.keys() - units]
         if not access.is_affine or [list(form.terms.items()) for form in moving] != [[(axis.var, 1)] for axis in axes]:
             return False
     return [axis.extent for axis in axes] == [axis.extent for axis in spatial]
