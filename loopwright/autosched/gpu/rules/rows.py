@@ -26,7 +26,7 @@ from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_axes, row_run
 from loopwright.autosched.row_nest import along_row
-from loopwright.autosched.small_steps import fused, loops_below, operand_of
+from loopwright.autosched.small_steps import fused, join_dimensions, loops_below, operand_of
 from loopwright.ir import Buffer, Call, Div, collect
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -129,6 +129,8 @@ class _Group:
         for name in reversed(names[:-1]):
             sch.compute_at(sch.get_block(name), row)
         caches = self._cache(plan, inputs, names, row)
+        if plan.scope:
+            self._join_axes([*caches, *[sch.get_block(name) for name in names[:-1]]])
         for block in [*caches, *[sch.get_block(name) for name in names]]:
             self._share_out(block, row, plan)
         numbers = [facts.name for facts in self.blocks if self._is_number(facts)]
@@ -170,6 +172,13 @@ class _Group:
             sch.compute_at(cache, row)
             result.append(cache)
         return result
+
+    def _join_axes(self, blocks: Sequence[BlockRV]) -> None:
+        """Kept rows of several axes have one dimension: a part of a thread is no box of several."""
+        for block in blocks:
+            axes = len(self.sch.get(block).writes[0].buffer.shape) - self.rows
+            if axes > 1 and self.sch.get(block).init is None:
+                join_dimensions(self.sch, block, axes)
 
     def _share_out(self, block: BlockRV, row: LoopRV, plan: RowThreads) -> None:
         """Threads have neighbouring parts of a row, of as many elements as one load has."""
