@@ -117,6 +117,14 @@ def test_other_types(dtype):
     run("sum", (3, 200), "float64")
 
 
+def test_kept_rows_of_several_axes_are_in_registers():
+    x = te.placeholder((2, 56, 56), name="x")
+    module = lw.build([x, topi.sum(x, (1, 2))], target=EMULATED, autosched=True)
+    xs, out = np.random.default_rng(0).standard_normal((2, 56, 56)).astype("float32"), np.zeros(2, "float32")
+    module(xs, out)
+    np.testing.assert_allclose(out, xs.sum((1, 2), dtype="float64"), rtol=1e-4)
+
+
 def test_rows_of_several_axes():
     """Group normalisation: the axes within a group are one row."""
     x = te.placeholder((2, 8, 3, 5), name="x")
