@@ -128,9 +128,25 @@ def tensor_of_torch_on_the_host() -> None:
     add_function()(torch.ones(8), ones(8), ones(8))
 
 
+@case("")
+def a_target_that_is_older_than_the_gpu() -> None:
+    """Its machine code does not run here; PTX of the same architecture does, which the driver compiles."""
+    if PRETENDS:
+        raise Skipped("the driver of our tests compiles no PTX")
+    out = ones(8)
+    add_function("cuda -arch=sm_75")(ones(8), ones(8), out)
+    assert np.array_equal(out.numpy(), np.full(8, 2, "float32"))
+
+
 @case("KernelImageRefused")
 def machine_code_of_another_architecture() -> None:
-    add_function("cuda -arch=sm_80")(ones(8), ones(8), ones(8))
+    from loopwright.runtime.nvidia.kernels import Image, KernelModule
+    from loopwright.runtime.nvidia.nvrtc import compile_cuda
+    from loopwright.target import describe_gpu
+
+    arch = "sm_80" if describe_gpu("cuda").number // 10 != 8 else "sm_75"
+    image = Image.of(compile_cuda('extern "C" __global__ void fill(float* A) { A[0] = 1; }', arch).code, arch)
+    KernelModule([image]).kernel("fill", "*A")(ones(8), grid=1, block=1)
 
 
 @case("KernelImageRefused")

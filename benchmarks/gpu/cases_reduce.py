@@ -36,6 +36,9 @@ _THEIRS = {"max": "amax", "min": "amin"}
 def _reduction(family: str, what: str, shape: Shape, axis: Axis, dtype: str = "float32") -> Case:
     def program() -> Sequence[te.Tensor]:
         data = te.placeholder(shape, dtype, name="data")
+        if dtype == "float16" and what in ("sum", "mean"):  # summed in float32, as torch does
+            wide = _OURS[what](topi.cast(data, "float32"), axis)
+            return [data, topi.cast(wide, dtype)]
         return [data, _OURS[what](data, axis)]
 
     def reference(data: torch.Tensor) -> torch.Tensor:

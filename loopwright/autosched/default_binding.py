@@ -26,6 +26,7 @@ from loopwright.ir import (
     IterType,
     IterVar,
     PrimFunc,
+    SeqStmt,
     Stmt,
     Var,
     collect_statements,
@@ -47,7 +48,7 @@ def bind_unbound_loops(module: IRModule, target: Target | str = "cuda -model=emu
     if plain:
         module = module.copy()
         module.update(plain)
-    names = [name for name, function in module.functions_items() if _has_nests(function)]
+    names = [name for name, function in module.functions_items() if _has_nests(function) and not _are_bound(function)]
     if not names:
         return module
     sch, machine = Schedule(module), GpuMachine.of(target)
@@ -64,6 +65,14 @@ def _has_nests(function: PrimFunc) -> bool:
     return (
         isinstance(body, BlockRealize) and not body.block.iter_vars and len(collect_statements(body, BlockRealize)) > 1
     )
+
+
+def _are_bound(function: PrimFunc) -> bool:
+    """Whether every nest has threads: there is nothing to do then, and nothing to prove."""
+    body = function.body
+    assert isinstance(body, BlockRealize)
+    inside = body.block.body
+    return all(has_threads(part) for part in (inside.seq if isinstance(inside, SeqStmt) else (inside,)))
 
 
 def _in_one_thread(body: Stmt) -> Stmt:

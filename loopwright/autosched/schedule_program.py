@@ -18,7 +18,7 @@ from loopwright.autosched.choices import Choices, current_choices
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.gpu import GpuMachine
 from loopwright.autosched.gpu.inlining import GpuPrices
-from loopwright.autosched.gpu.parallel_scan import parallel_scans
+from loopwright.autosched.gpu.parallel_scan import with_parallel_scans
 from loopwright.autosched.gpu.rules import GPU_RULES
 from loopwright.autosched.inlining import CpuPrices, inline_cheap
 from loopwright.autosched.known import Known, known_schedules
@@ -52,7 +52,8 @@ class Plan:
 
     @property
     def mod(self) -> IRModule:
-        return self.schedule.mod
+        result = self.schedule.mod
+        return with_parallel_scans(result, self.machine) if isinstance(self.machine, GpuMachine) else result
 
     @property
     def trace(self) -> Trace:
@@ -95,8 +96,6 @@ def apply(
     largest = largest_tile(winograd)
     program = _program(mod)
     start = wrapped_as_choices(plain_form(program))
-    if isinstance(machine, GpuMachine):
-        start = parallel_scans(start, machine)
     sch = Schedule(start)
     decisions: list[Decision] = []
     for name in list(sch.views()):

@@ -73,9 +73,10 @@ class BadTargetAttribute(LoopwrightError, ValueError):
 
     code = "LW0603"
 
-    def __init__(self, kind: str, name: str, value: object, expected: str) -> None:
+    def __init__(self, kind: str, name: str, value: object, expected: str, hint: str | None = None) -> None:
         super().__init__(
             f"target kind {kind}: attribute {name} is {expected}, but got {value!r}",
+            hint=hint,
             fields={"kind": kind, "attribute": name, "value": value, "expected": expected},
         )
 

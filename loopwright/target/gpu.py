@@ -11,6 +11,7 @@ that launches its kernels.)
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from loopwright.target.target import Target, TargetLike, as_target
 _CLOCK, _MEMORY_CLOCK, _BUS_BITS, _PROCESSORS, _L2 = 13, 36, 37, 16, 38  # CUdevice_attribute; clocks in kHz
 _PROCESSOR_THREADS, _PROCESSOR_SHARED, _PROCESSOR_REGISTERS, _PROCESSOR_BLOCKS = 39, 81, 82, 106
 _SHARED_OPT_IN, _BLOCK_REGISTERS, _MAJOR, _MINOR = 97, 12, 75, 76
+EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU
 USUAL_ARCH: Final = "sm_80"  # of `cuda` alone, where there is no GPU
 STATIC_SHARED: Final = 48 << 10  # bytes that every block gets without asking
 _MULTIPROCESSORS: Final = 16  # of a device about which only the architecture is known
@@ -191,7 +193,12 @@ def _describe(target: Target) -> GpuDescription:
         raise BadTargetAttribute(str(target.kind), "kind", str(target.kind), "cuda, for a GPU to be described")
     board = BOARDS.get(target.tag)
     archs = architectures_of(target)
-    is_real = target.model != "emulated"
+    is_real = target.model != EMULATED
+    if is_real and difflib.get_close_matches(target.model.lower(), [EMULATED], cutoff=0.7):
+        raise BadTargetAttribute(
+            *(str(target.kind), "model", target.model, f"{EMULATED}, or the name of a GPU"),
+            hint=f"write -model={EMULATED} to run kernels on the CPU",
+        )
     here = _gpu_of_this_machine(_index(target)) if is_real and not archs else None
     described = here if here is not None else _common([_of_board(a, target.tag, board) for a in archs or [USUAL_ARCH]])
     given = {name: _positive(target, name) for name in _OPTIONS if name in target.attrs}

@@ -103,13 +103,26 @@ def one_step(rng: random.Random, sch: Schedule) -> None:
         sch.set_scope(name, 0, "local")
 
 
+def on_threads(start: PrimFunc) -> PrimFunc:
+    """The program with its first block, and its last one, on threads."""
+    sch = tir.Schedule(start)
+    for block in ("P", "E"):
+        blocks, threads = sch.split(sch.fuse(*sch.get_loops(block)), [None, 7])
+        sch.bind(blocks, "blockIdx.x")
+        sch.bind(threads, "threadIdx.x")
+    return sch.mod["main"]
+
+
 @pytest.mark.one_in(3)
+@pytest.mark.parametrize("has_threads", [False, True])
 @pytest.mark.parametrize("chunk", range(6))
-def test_a_yes_is_always_right(answers, chunk):
+def test_a_yes_is_always_right(answers, chunk, has_threads):
     """Random layouts, caches, inlining and loops; step by step, and as a whole."""
     for seed in range(12 * chunk, 12 * chunk + 12):
         rng = random.Random(seed)
         start = product(rng.choice([4, 5]), 6, rng.choice([4, 3]))
+        if has_threads:
+            start = on_threads(start)
         sch = tir.Schedule(start)
         for _ in range(8):
             try:
@@ -119,7 +132,8 @@ def test_a_yes_is_always_right(answers, chunk):
         again = tir.Schedule(start)
         sch.trace.apply_to_schedule(again)
         assert again.is_proved
-    assert answers["settled"] > 50 and answers["reads"] > 0, answers
+    assert answers["settled"] > (20 if has_threads else 50), answers
+    assert answers["reads"] > 0 or has_threads, answers
 
 
 @pytest.fixture

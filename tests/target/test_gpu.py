@@ -102,6 +102,17 @@ def test_an_emulated_gpu_is_the_same_on_every_machine(monkeypatch: pytest.Monkey
     assert describe_gpu("cuda -model=emulated").arch == "sm_80"
 
 
+@pytest.mark.parametrize("model", ["emulatd", "emulate", "emulation", "Emulated", "emulater"])
+def test_a_misspelt_emulation_is_no_gpu(model: str):
+    with pytest.raises(BadTargetAttribute, match=f"attribute model is emulated, .*, but got '{model}'") as caught:
+        describe_gpu(f"cuda -arch=sm_90 -model={model}")
+    assert caught.value.hint == "write -model=emulated to run kernels on the CPU"
+
+
+def test_models_are_names_of_gpus():
+    assert describe_gpu("cuda -arch=sm_70 -model=v100").arch == describe_gpu("cuda -arch=sm_70").arch
+
+
 def test_without_a_gpu_cuda_means_an_sm_80(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu, "_gpu_of_this_machine", lambda index: None)
     gpu._describe.cache_clear()

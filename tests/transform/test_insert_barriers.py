@@ -500,6 +500,52 @@ def main(A: T.Buffer(8), B: T.Buffer(8)):
         launch_threads(flat(func))
 
 
+@pytest.mark.parametrize(
+    "program, name",
+    [
+        ("""
+    for tx in T.thread_binding(4, thread="threadIdx.x"):
+        for bx in T.thread_binding(T.max(2 - tx, 0), thread="blockIdx.x"):
+            A[tx + bx] = T.float32(1)
+""", "tx"),
+        ("""
+    for bx in T.thread_binding(4, thread="blockIdx.x"):
+        for k in range(3):
+            for tx in T.thread_binding(k, thread="threadIdx.x"):
+                A[bx + tx] = T.float32(1)
+""", "k"),
+        ("""
+    for bx in T.thread_binding(T.Cast("int32", B[0]), thread="blockIdx.x"):
+        A[bx] = T.float32(1)
+""", "B"),
+    ],
+)
+def test_extents_that_are_not_known_before_the_kernel_runs(program, name):
+    func = from_source(f"@T.prim_func\ndef main(A: T.Buffer(8), B: T.Buffer(8)):{program}")
+    with pytest.raises(NotALaunch, match=f"and {name} is not known before the kernel runs"):
+        launch_threads(flat(func))
+
+
+def test_memory_of_two_kernels_has_two_shapes():
+    """One array of a schedule, and each kernel keeps of it what its threads use."""
+
+    @T.prim_func
+    def func(A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32")):
+        L = T.decl_buffer((8,), "int32", scope="local")
+        for tx in T.thread_binding(8, thread="threadIdx.x"):
+            L[tx] = A[tx]
+            B[tx] = L[tx] + 1
+        for _ in T.thread_binding(1, thread="threadIdx.x"):
+            for i in range(8):
+                L[i] = B[i]
+                A[i] = L[i] * 2
+
+    a, b = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    loopwright.build(func, target="cuda -model=emulated")(a, b)
+    np.testing.assert_array_equal(b, np.arange(8) + 1)
+    np.testing.assert_array_equal(a, 2 * b)
+
+
 def test_kernels_may_use_one_name_for_memory_of_their_own():
     @T.prim_func
     def func(A: T.Buffer(8), B: T.Buffer(8)):

@@ -103,6 +103,27 @@ def test_several_loads_of_a_thread_are_under_way_together():
     check(separate_full_tiles, before, after, again=False)
 
 
+def test_threads_of_every_block_that_are_outside_are_guarded_in_the_last_iteration():
+    @T.prim_func
+    def before(A: T.Buffer(2500), B: T.Buffer(2500)):
+        for b in T.thread_binding(10, thread="blockIdx.x"):
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                for i in T.unroll(8):
+                    if i * 32 + t < 250:
+                        B[b * 250 + i * 32 + t] = A[b * 250 + i * 32 + t]
+
+    @T.prim_func
+    def after(A: T.Buffer(2500), B: T.Buffer(2500)):
+        for b in T.thread_binding(10, thread="blockIdx.x"):
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                for i in T.unroll(7):
+                    B[b * 250 + i * 32 + t] = A[b * 250 + i * 32 + t]
+                if T.Mul(7, 32) + t < 250:
+                    B[b * 250 + T.Mul(7, 32) + t] = A[b * 250 + T.Mul(7, 32) + t]
+
+    check(separate_full_tiles, before, after, again=False)
+
+
 def test_choices_that_stay():
     @T.prim_func
     def the_same_for_all(A: T.Buffer(40), B: T.Buffer(40), n: T.int32):

@@ -1,18 +1,20 @@
-"""Parallel scan: running totals along rows by blocks of threads, before anything is scheduled.
+"""Parallel scan: running totals by blocks of threads, after everything else is scheduled.
 
-    a row of 2^24 elements, tiles of 4096:
+    a row of 2^28 floats, 2,048 chunks of 32 tiles of 4,096:
 
-        for tile in blockIdx.x: sums[tile] = total of the tile                 a kernel
-        one block:              sums[tile] = total of all tiles before it      a kernel
-        for tile in blockIdx.x: out[…] = sums[tile] ∘ running totals           a kernel
+        for chunk in blockIdx.x: sums[chunk] = total of the chunk                          a kernel
+        for chunk in blockIdx.x: out[…] = sums[0] ∘ … ∘ sums[chunk - 1] ∘ running totals   a kernel, last chunk first
 
-A thread has 16 neighbours of a tile: it reads them in 16-byte loads, and adds them up in order. The totals of threads
-are scanned in shared memory: after step k, a thread has the total of 2^k threads. Enough rows to keep the GPU busy, and
-rows of a few tiles, are one kernel: a block goes along its row, and takes the total from tile to tile.
+A warp has neighbours: each of its loads is of 32 vectors side by side. A thread adds up each of its vectors, shuffles
+scan their totals over a warp, and shared memory over warps: one barrier a tile. Each chunk adds up the totals of those
+before it, which costs less than a third kernel. What the first kernel read last is still in L2, and read first by the
+second one. Enough rows to keep the GPU busy, and short rows, are one kernel: a block goes along its row, or a warp has
+a short row. Columns are in `column_scan.py`.
 
-The block that is replaced is read by `scan_idiom.py`, which compares all that it stores. Totals are joined in another
-grouping than in the program, but in its order: sums of integers are the same, those of floats round differently
-(docs/semantics.md). How they are grouped depends on sizes and on the GPU alone.
+Steps are proved before: no proof of theirs follows values from lane to lane. The block that is replaced is read by
+`scan_idiom.py`, which compares all that it stores. Totals are joined in another grouping than in the program, but in
+its order: sums of integers are the same, those of floats round differently (docs/semantics.md). How they are grouped
+depends on sizes and on the GPU alone.
 """
 
 from __future__ import annotations
@@ -22,47 +24,30 @@ from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.autosched.facts import const as number_of
+from loopwright.autosched.gpu.column_scan import ColumnScan, column_scan, scan_columns
 from loopwright.autosched.gpu.machine import USUAL_THREADS, VECTOR_BYTES, GpuMachine
-from loopwright.autosched.gpu.scan_idiom import ScanIdiom, scan_idiom
+from loopwright.autosched.gpu.scan_idiom import ScanIdiom, identity_of, scan_idiom
+from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.machine import bytes_of
-from loopwright.ir import (
-    Add,
-    Block,
-    Expr,
-    For,
-    ForKind,
-    GlobalVar,
-    IRModule,
-    IterType,
-    IterVar,
-    Max,
-    Mul,
-    PrimFunc,
-    Rewriter,
-    Stmt,
-    Var,
-    const,
-    substitute,
-)
-from loopwright.ir.intrinsics import ceildiv, if_then_else, max_value, min_value
+from loopwright.ir import Block, Expr, GlobalVar, IRModule, PrimFunc, Rewriter, Stmt, const, substitute
+from loopwright.ir.intrinsics import ceildiv, if_then_else
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
+from loopwright.ir.machine_intrinsics import tvm_warp_shuffle, tvm_warp_shuffle_up, tvm_warp_shuffle_xor
 from loopwright.runtime.dtype import DataType
 
-_EACH: Final = 16  # neighbours that a thread adds up
-_TILES_IN_ORDER: Final = 4  # of a row that one block walks, where rows are few
+_MOST_VECTORS: Final = 4  # of a thread: loads under way
+_ROWS_A_BLOCK: Final = 8  # of a warp each
+_BLOCKS: Final = 4  # for each multiprocessor, before a thread has more than one vector
+_CHUNK_WAVES: Final = 1  # of blocks, where there is so much to do: each adds up the totals of those before it
+_OPEN_TILES: Final = 8  # of a chunk, where it is not known how many there are
+_ALL_LANES: Final = 0xFFFFFFFF
 
 Load = Callable[[Expr], Expr]
 Store = Callable[[Expr, Expr], None]
-LoadAt = Callable[[Expr, Expr], Expr]  # of a row
-StoreAt = Callable[[Expr, Expr, Expr], None]
 
 
-def parallel_scans(program: IRModule | PrimFunc, machine: GpuMachine) -> IRModule | PrimFunc:
-    """The program with its scans along rows spread over threads; the same object where there are none."""
-    if isinstance(program, PrimFunc):
-        return program.with_(body=_Scans(machine).visit(program.body))
-    if not isinstance(program, IRModule):
-        return program  # Schedule says what it is
+def with_parallel_scans(program: IRModule, machine: GpuMachine) -> IRModule:
+    """The program with its scans spread over threads; the same object where there are none."""
     functions: dict[str | GlobalVar, PrimFunc] = {
         name: func.with_(body=_Scans(machine).visit(func.body)) if isinstance(func, PrimFunc) else func
         for name, func in program.functions_items()
@@ -72,207 +57,321 @@ def parallel_scans(program: IRModule | PrimFunc, machine: GpuMachine) -> IRModul
     return IRModule(functions, attrs=program.attrs)
 
 
+def scan_of(block: Block) -> ScanIdiom | ColumnScan | None:
+    """What a block computes that is nothing but a scan."""
+    if block.iter_vars or block.init is not None:
+        return None
+    return scan_idiom(block.body) or column_scan(block.body)
+
+
 class _Scans(Rewriter):
     def __init__(self, machine: GpuMachine) -> None:
         self.machine = machine
 
     def visit_Block(self, block: Block) -> Block:
-        scan = scan_idiom(block.body) if not block.iter_vars and block.init is None else None
-        if scan is None:
-            result: Block = self.rebuild(block)
-            return result
-        return block.with_(body=_in_kernels(scan, self.machine))
+        scan = scan_of(block)
+        if isinstance(scan, ScanIdiom) and self.machine.max_threads >= self.machine.warp:
+            return block.with_(body=_in_kernels(scan, self.machine))
+        if isinstance(scan, ColumnScan):
+            return block.with_(body=scan_columns(scan, self.machine))
+        result: Block = self.rebuild(block)
+        return result
 
 
-class _Tile(NamedTuple):
-    """What a block of threads has of a row."""
+# --- plan ---------------------------------------------------------------------------------------------------------
 
-    scan: ScanIdiom
-    threads: int
-    each: int
+
+class ScanPlan(NamedTuple):
+    """How rows are shared out."""
+
+    threads: int  # of a row, or of a chunk of it: whole warps
+    vectors: int  # of a thread, of `lanes` elements each
+    lanes: int
+    rows: int = 1  # of a block, each of a warp
+    tiles: int | None = None  # of a chunk; None where a block has the whole row
 
     @property
-    def size(self) -> int:
+    def each(self) -> int:
+        """Elements of a thread."""
+        return self.vectors * self.lanes
+
+    @property
+    def tile(self) -> int:
+        """Elements that are scanned in one step."""
         return self.threads * self.each
 
-    @property
-    def steps(self) -> int:
-        """Of the scan over threads: each doubles how many threads a total is of."""
-        return (self.threads - 1).bit_length()
 
-    @property
-    def dtype(self) -> DataType:
-        return self.scan.out.dtype
+def scan_plan(length: int | None, rows: int | None, itemsize: int, machine: GpuMachine) -> ScanPlan:
+    """How so many rows of that length are scanned."""
+    lanes, usual, most = max(1, VECTOR_BYTES // itemsize), machine.threads(USUAL_THREADS), machine.threads(1024)
+    is_busy = rows is None or rows >= machine.multiprocessors
+    if length is not None and (is_busy or length <= most * lanes * _MOST_VECTORS):
+        if is_busy and length <= machine.warp * lanes * _MOST_VECTORS:
+            vectors = _power_above(-(-length // (machine.warp * lanes)))
+            several = min(_ROWS_A_BLOCK, machine.max_threads // machine.warp)
+            return ScanPlan(machine.warp, vectors, lanes, _power_dividing(rows, several))
+        # Rows that are few get all threads that they can use; many rows get fewer barriers and threads that wait.
+        threads = usual if is_busy and (rows is None or rows >= _BLOCKS * machine.multiprocessors) else most
+        vectors = _MOST_VECTORS if is_busy else 1
+        while not is_busy and threads * vectors * lanes < length and vectors < _MOST_VECTORS:
+            vectors *= 2
+        while threads > machine.warp and threads // 2 * vectors * lanes >= length:
+            threads = machine.threads(threads // 2)
+        return ScanPlan(threads, vectors, lanes)
+    if is_busy:
+        return ScanPlan(usual, _MOST_VECTORS, lanes)
+    if length is None or rows is None:
+        return ScanPlan(usual, _MOST_VECTORS, lanes, tiles=_OPEN_TILES)
+    vectors = _MOST_VECTORS
+    while vectors > 1 and rows * length < _BLOCKS * machine.multiprocessors * usual * lanes * vectors:
+        vectors //= 2
+    wave = machine.blocks_at_once(usual)
+    tiles = rows * length // (usual * lanes * vectors * wave * _CHUNK_WAVES)
+    return ScanPlan(usual, vectors, lanes, tiles=1 << max(0, tiles.bit_length() - 1))
 
-    def identity(self) -> Expr:
-        """What changes no total: of floats, -0 (0 would make 0 of -0)."""
-        join, dtype = self.scan.join, self.dtype
-        if join is Add:
-            return const(-0.0 if dtype.is_float else 0, dtype)
-        if join is Mul:
-            return const(1, dtype)
-        if dtype.is_float:
-            return const(float("-inf" if join is Max else "inf"), dtype)
-        return min_value(dtype) if join is Max else max_value(dtype)
+
+def _power_above(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+def _power_dividing(value: int | None, most: int) -> int:
+    """The largest power of two up to `most` that divides the value."""
+    result = 1
+    while value is not None and 2 * result <= most and value % (2 * result) == 0:
+        result *= 2
+    return result
+
+
+# --- kernels ------------------------------------------------------------------------------------------------------
 
 
 def _in_kernels(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
-    length, rows = number_of(scan.length), number_of(scan.rows)
-    threads = machine.threads(USUAL_THREADS)
-    while length is not None and threads > machine.warp and threads * _EACH >= 2 * length:
-        threads //= 2
-    tile = _Tile(scan, threads, _EACH)
-    is_walked = (
-        rows is None or rows >= machine.multiprocessors or (length or tile.size**2) <= _TILES_IN_ORDER * tile.size
-    )
+    plan = scan_plan(number_of(scan.length), number_of(scan.rows), bytes_of(str(scan.out.dtype)), machine)
     ib = create()
-    if is_walked:
-        _walk(ib, tile, scan.rows, scan.length, *_of_program(ib, scan), scan.first)
+    kernels = _Kernels(ib, scan, plan, machine.warp)
+    if plan.tiles is None:
+        kernels.rows()
     else:
-        _in_tiles(ib, tile)
+        kernels.chunks()
     return ib.get()
 
 
-def _of_program(
-    ib: IRBuilder, scan: ScanIdiom
-) -> tuple[Callable[[Expr, Expr], Expr], Callable[[Expr, Expr, Expr], None]]:
-    """How an element of a row is loaded, and stored."""
-    out = ib.buffer_ptr(scan.out)
+class _Kernels:
+    """Writes the kernels of a scan along rows."""
 
-    def load(row: Expr, at: Expr) -> Expr:
-        return substitute(scan.value, {scan.row: row, scan.at: at})
+    def __init__(self, ib: IRBuilder, scan: ScanIdiom, plan: ScanPlan, warp: int) -> None:
+        self.ib, self.scan, self.plan, self.warp = ib, scan, plan, warp
+        self.warps = plan.threads // warp
+        self.dtype: DataType = scan.out.dtype
+        self.identity = identity_of(scan.join, self.dtype)
 
-    def store(row: Expr, at: Expr, value: Expr) -> None:
-        out[tuple([substitute(index, {scan.row: row, scan.at: at}) for index in scan.indices])] = value
-
-    return load, store
-
-
-def _in_tiles(ib: IRBuilder, tile: _Tile) -> None:
-    """Totals of all tiles, their scan, and the tiles with what was before them."""
-    scan = tile.scan
-    load, store = _of_program(ib, scan)
-    tiles = Analyzer().simplify(ceildiv(scan.length, tile.size))
-    sums = ib.allocate(tile.dtype, (scan.rows, tiles), "sums")
-    before = ib.allocate(tile.dtype, (scan.rows, tiles), "before")
-    with ib.new_scope():
-        row, number = _threads(ib, "blockIdx.y", scan.rows), _threads(ib, "blockIdx.x", tiles)
-        held, shared = _memory(ib, tile)
-        _scan(ib, tile, held, shared, lambda at: load(row, at), number * tile.size, scan.length)
+    def rows(self) -> None:
+        """A block for each row, or a warp, which goes along it tile by tile."""
+        ib, plan = self.ib, self.plan
         with ib.new_scope():
-            thread = _threads(ib, "threadIdx.x", const(tile.threads))
-            with ib.if_scope(thread.equal(tile.threads - 1)):
-                sums[row, number] = shared[tile.steps, thread]
-
-    def put_before(row: Expr, at: Expr, value: Expr) -> None:
-        before[row, at] = value
-
-    _walk(ib, tile, scan.rows, tiles, lambda row, at: sums[row, at], put_before, tile.identity())
-    with ib.new_scope():
-        row, number = _threads(ib, "blockIdx.y", scan.rows), _threads(ib, "blockIdx.x", tiles)
-        held, shared = _memory(ib, tile)
-        begin = number * tile.size
-        _scan(ib, tile, held, shared, lambda at: load(row, at), begin, scan.length)
-        offset = before[row, number]
-        _put(ib, tile, held, shared, offset, begin, scan.length, lambda at, value: store(row, at, value), scan.first)
-
-
-def _walk(
-    ib: IRBuilder,
-    tile: _Tile,
-    rows: Expr,
-    length: Expr,
-    load: LoadAt,
-    store: StoreAt,
-    first: Expr | None,
-) -> None:
-    """A block for each row, tile after tile."""
-    with ib.new_scope():
-        row = _threads(ib, "blockIdx.x", rows)
-        held, shared = _memory(ib, tile)
-        totals = ib.allocate(tile.dtype, (tile.threads,), "total", scope="local")
-        with ib.new_scope():
-            totals[_threads(ib, "threadIdx.x", const(tile.threads))] = tile.identity()
-        with ib.for_range(0, Analyzer().simplify(ceildiv(length, tile.size)), "tile") as number:
-            begin = number * tile.size
-            _scan(ib, tile, held, shared, lambda at: load(row, at), begin, length)
-            _put(ib, tile, held, shared, totals, begin, length, lambda at, value: store(row, at, value), first)
+            block = run_on(ib, "blockIdx.x", self._simple(self.scan.rows // plan.rows))
+            memory = _Memory(self)
             with ib.new_scope():
-                thread = _threads(ib, "threadIdx.x", const(tile.threads))
-                totals[thread] = tile.scan.join(totals[thread], shared[tile.steps, tile.threads - 1])
+                thread = self._threads()
+                memory.total[(*thread, 0)] = self.identity
+            tiles = self._simple(ceildiv(self.scan.length, plan.tile))
+            with ib.for_range(0, tiles, "tile") as tile:
+                self._tile(memory, block * plan.rows, tile * plan.tile, tiles)
 
-
-def _threads(ib: IRBuilder, tag: str, extent: Expr) -> Var:
-    """The rest of the scope runs on these threads."""
-    var = Var(tag.replace("Idx.", "_"), extent.dtype)
-    axis = IterVar(None, Var(tag, extent.dtype), IterType.ThreadIndex, tag)
-    zero = const(0, extent.dtype)
-    ib.emit(lambda body: For(var, zero, extent, ForKind.THREAD_BINDING, body, thread_binding=axis))
-    return var
-
-
-def _memory(ib: IRBuilder, tile: _Tile) -> tuple[BufferVar, BufferVar]:
-    """What each thread holds, and the totals of threads after each step."""
-    held = ib.allocate(tile.dtype, (tile.threads, tile.each), "held", scope="local")
-    return held, ib.allocate(tile.dtype, (tile.steps + 1, tile.threads), "totals", scope="shared")
-
-
-def _scan(
-    ib: IRBuilder, tile: _Tile, held: BufferVar, shared: BufferVar, load: Load, begin: Expr, length: Expr
-) -> None:
-    """Load a tile; the running totals of each thread, and of threads."""
-    lanes = VECTOR_BYTES // bytes_of(str(tile.dtype))
-    with ib.new_scope():
-        thread = _threads(ib, "threadIdx.x", const(tile.threads))
-        with (
-            ib.for_range(0, tile.each // lanes, "u", kind="unroll") as u,
-            ib.for_range(0, lanes, "v", kind="vectorize") as v,
-        ):
-            at = begin + thread * tile.each + u * lanes + v
-            held[thread, u * lanes + v] = if_then_else(at < length, load(at), tile.identity())
-        with ib.for_range(0, tile.each - 1, "k", kind="unroll") as k:
-            held[thread, k + 1] = tile.scan.join(held[thread, k], held[thread, k + 1])
-        shared[0, thread] = held[thread, tile.each - 1]
-    for step in range(tile.steps):
+    def chunks(self) -> None:
+        """Totals of all chunks; then each chunk, with what was before it."""
+        ib, plan, rows = self.ib, self.plan, self.scan.rows
+        assert plan.tiles is not None
+        chunks = self._simple(ceildiv(self.scan.length, plan.tile * plan.tiles))
+        sums = ib.allocate(self.dtype, (rows, chunks), "sums")
         with ib.new_scope():
-            thread = _threads(ib, "threadIdx.x", const(tile.threads))
-            with ib.if_scope(thread >= 1 << step):
-                joined = tile.scan.join(shared[step, thread - (1 << step)], shared[step, thread])
-                shared[step + 1, thread] = joined
-            with ib.else_scope():
-                shared[step + 1, thread] = shared[step, thread]
+            row, number = run_on(ib, "blockIdx.y", rows), run_on(ib, "blockIdx.x", chunks)
+            self._sum(sums, row, number)
+        with ib.new_scope():
+            row, number = run_on(ib, "blockIdx.y", rows), run_on(ib, "blockIdx.x", chunks)
+            chunk = chunks - 1 - number  # what was read last is in L2
+            memory = _Memory(self)
+            self._before(memory, sums, row, chunk)
+            with ib.for_range(0, plan.tiles, "tile") as tile:
+                self._tile(memory, row, (chunk * plan.tiles + tile) * plan.tile, const(plan.tiles))
 
+    def _sum(self, sums: BufferVar, row: Expr, chunk: Expr) -> None:
+        """The total of a chunk."""
+        ib, plan, join = self.ib, self.plan, self.scan.join
+        assert plan.tiles is not None
+        own = ib.allocate(self.dtype, (plan.threads, plan.each), "own", scope="local")
+        parts = ib.allocate(self.dtype, (self.warps,), "parts", scope="shared")
+        with ib.new_scope():
+            (thread,) = self._threads()
+            with ib.for_range(0, plan.each, "k", kind="unroll") as k:
+                own[thread, k] = self.identity
+            held = ib.allocate(self.dtype, (plan.each,), "held", scope="local")
+            with ib.for_range(0, plan.tiles, "tile") as tile:
+                begin = (chunk * plan.tiles + tile) * plan.tile
+                self._load(row, begin, thread, lambda k, value: held.__setitem__(k, value))
+                with ib.for_range(0, plan.each, "k", kind="unroll") as k:
+                    own[thread, k] = join(own[thread, k], held[k])
+            with ib.for_range(0, plan.each - 1, "k", kind="unroll") as k:
+                own[thread, 0] = join(own[thread, 0], own[thread, k + 1])
+            self._reduce_warp(own, (thread, const(0)))
+            with ib.if_scope((thread % self.warp).equal(0)):
+                parts[thread // self.warp] = own[thread, 0]
+        with ib.new_scope():
+            (thread,) = self._threads()
+            with ib.if_scope(thread.equal(0)):
+                total = ib.allocate(self.dtype, (1,), "total", scope="local")
+                total[0] = parts[0]
+                with ib.for_range(0, self.warps - 1, "k", kind="unroll") as k:
+                    total[0] = join(total[0], parts[k + 1])
+                sums[row, chunk] = total[0]
 
-def _put(
-    ib: IRBuilder,
-    tile: _Tile,
-    held: BufferVar,
-    shared: BufferVar,
-    before: BufferVar | Expr,
-    begin: Expr,
-    length: Expr,
-    store: Store,
-    first: Expr | None,
-) -> None:
-    """Store what a thread has, behind what was before it; moved by one where an element is no part of its own."""
-    join, lanes = tile.scan.join, VECTOR_BYTES // bytes_of(str(tile.dtype))
-    with ib.new_scope():
-        thread = _threads(ib, "threadIdx.x", const(tile.threads))
-        offset = ib.allocate(tile.dtype, (1,), "offset", scope="local")
-        until = if_then_else(thread > 0, shared[tile.steps, thread - 1], tile.identity())
-        offset[0] = join(before if isinstance(before, Expr) else before[thread], until)
-        moved = ib.allocate(tile.dtype, (tile.each,), "moved", scope="local")
-        if first is None:
-            with ib.for_range(0, tile.each, "k", kind="unroll") as k:
-                moved[k] = join(offset[0], held[thread, k])
-        else:
-            moved[0] = if_then_else(begin + thread * tile.each > 0, offset[0], first)
-            with ib.for_range(0, tile.each - 1, "k", kind="unroll") as k:
-                moved[k + 1] = join(offset[0], held[thread, k])
+    def _before(self, memory: _Memory, sums: BufferVar, row: Expr, chunk: Expr) -> None:
+        """The totals of all chunks before, joined: what the running total of each thread begins with."""
+        ib, plan, join = self.ib, self.plan, self.scan.join
+        total = memory.total
+        parts = ib.allocate(self.dtype, (self.warps,), "parts", scope="shared")
+        with ib.new_scope():
+            (thread,) = self._threads()
+            total[thread, 0] = self.identity
+            with ib.for_range(0, ceildiv(chunk, plan.threads), "k") as k:
+                at = k * plan.threads + thread
+                total[thread, 0] = join(total[thread, 0], if_then_else(at < chunk, sums[row, at], self.identity))
+            self._reduce_warp(total, (thread, const(0)))
+            with ib.if_scope((thread % self.warp).equal(0)):
+                parts[thread // self.warp] = total[thread, 0]
+        with ib.new_scope():
+            (thread,) = self._threads()
+            total[thread, 0] = parts[0]
+            with ib.for_range(0, self.warps - 1, "k", kind="unroll") as k:
+                total[thread, 0] = join(total[thread, 0], parts[k + 1])
+
+    def _tile(self, memory: _Memory, first_row: Expr, begin: Expr, tiles: Expr) -> None:
+        """Running totals of a tile, stored behind what was before it."""
+        ib, plan, join, lanes = self.ib, self.plan, self.scan.join, self.plan.lanes
+        held, reach = memory.held, memory.reach
+        with ib.new_scope():
+            thread = self._threads()
+            lane = thread[-1] % self.warp
+            row = first_row if plan.rows == 1 else first_row + thread[0]
+
+            def put(k: Expr, value: Expr) -> None:
+                held[(*thread, k)] = value
+
+            self._load(row, begin, thread[-1], put)
+            with (
+                ib.for_range(0, lanes - 1, "v", kind="unroll") as v,
+                ib.for_range(0, plan.vectors, "u", kind="unroll") as u,
+            ):
+                held[(*thread, u * lanes + v + 1)] = join(
+                    held[(*thread, u * lanes + v)], held[(*thread, u * lanes + v + 1)]
+                )
+            # The totals of vectors, scanned over the lanes of a warp.
+            scanned = ib.allocate(self.dtype, (plan.vectors,), "scanned", scope="local")
+            other = ib.allocate(self.dtype, (plan.vectors,), "other", scope="local")
+            with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+                scanned[u] = held[(*thread, u * lanes + lanes - 1)]
+            for step in range((self.warp - 1).bit_length()):
+                with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+                    other[u] = self._shuffled(tvm_warp_shuffle_up, scanned[u], 1 << step)
+                with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+                    scanned[u] = join(if_then_else(lane >= 1 << step, other[u], self.identity), scanned[u])
+            # What comes before each vector in its warp, and the total of the warp.
+            whole = ib.allocate(self.dtype, (plan.vectors,), "whole", scope="local")
+            with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+                other[u] = self._shuffled(tvm_warp_shuffle_up, scanned[u], 1)
+                whole[u] = self._shuffled(tvm_warp_shuffle, scanned[u], self.warp - 1)
+            reach[(*thread, plan.vectors)] = self.identity
+            with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+                until = if_then_else(lane > 0, other[u], self.identity)
+                reach[(*thread, u)] = join(reach[(*thread, plan.vectors)], until)
+                reach[(*thread, plan.vectors)] = join(reach[(*thread, plan.vectors)], whole[u])
+            if self.warps > 1:
+                with ib.if_scope(lane.equal(0)):
+                    memory.shared[thread[-1] // self.warp] = reach[(*thread, plan.vectors)]
+        with ib.new_scope():
+            thread = self._threads()
+            row = first_row if plan.rows == 1 else first_row + thread[0]
+            offset = ib.allocate(self.dtype, (1,), "offset", scope="local")
+            offset[0] = memory.total[(*thread, 0)]
+            if self.warps > 1:
+                with ib.for_range(0, self.warps - 1, "k", kind="unroll") as k:
+                    here = if_then_else(k < thread[-1] // self.warp, memory.shared[k], self.identity)
+                    offset[0] = join(offset[0], here)
+            self._put(memory, thread, offset, row, begin)
+            if number_of(tiles) != 1:
+                if self.warps > 1:
+                    with ib.for_range(0, self.warps, "k", kind="unroll") as k:
+                        memory.total[(*thread, 0)] = join(memory.total[(*thread, 0)], memory.shared[k])
+                else:
+                    memory.total[(*thread, 0)] = join(memory.total[(*thread, 0)], reach[(*thread, plan.vectors)])
+
+    def _put(self, memory: _Memory, thread: tuple[Expr, ...], offset: BufferVar, row: Expr, begin: Expr) -> None:
+        """Store what a thread has, moved by one where an element is no part of its own total."""
+        ib, plan, scan, join, lanes = self.ib, self.plan, self.scan, self.scan.join, self.plan.lanes
+        held, reach, out = memory.held, memory.reach, ib.buffer_ptr(scan.out)
+        moved = ib.allocate(self.dtype, (lanes,), "moved", scope="local")
+        before = ib.allocate(self.dtype, (1,), "before", scope="local")
+        with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
+            first = self._at(begin, thread[-1], u)
+            before[0] = join(offset[0], reach[(*thread, u)])
+            if scan.first is None:
+                with ib.for_range(0, lanes, "k", kind="unroll") as k:
+                    moved[k] = join(before[0], held[(*thread, u * lanes + k)])
+            else:
+                moved[0] = if_then_else(first > 0, before[0], scan.first)
+                with ib.for_range(0, lanes - 1, "k", kind="unroll") as k:
+                    moved[k + 1] = join(before[0], held[(*thread, u * lanes + k)])
+            with (
+                ib.for_range(0, lanes, "v", kind="vectorize") as v,
+                ib.if_scope(first + v < scan.length),
+            ):
+                here = {scan.row: row, scan.at: first + v}
+                out[tuple([substitute(index, here) for index in scan.indices])] = moved[v]
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _threads(self) -> tuple[Expr, ...]:
+        along = [("threadIdx.y", self.plan.rows)] if self.plan.rows > 1 else []
+        return tuple([run_on(self.ib, tag, extent) for tag, extent in (*along, ("threadIdx.x", self.plan.threads))])
+
+    def _at(self, begin: Expr, thread: Expr, vector: Expr) -> Expr:
+        """Where a vector begins: those of a warp are neighbours."""
+        plan, warp = self.plan, self.warp
+        if self.warps == 1:
+            return begin + vector * (warp * plan.lanes) + thread * plan.lanes
+        return begin + thread // warp * (warp * plan.each) + vector * (warp * plan.lanes) + thread % warp * plan.lanes
+
+    def _load(self, row: Expr, begin: Expr, thread: Expr, put: Store) -> None:
+        ib, plan, scan = self.ib, self.plan, self.scan
         with (
-            ib.for_range(0, tile.each // lanes, "u", kind="unroll") as u,
-            ib.for_range(0, lanes, "v", kind="vectorize") as v,
+            ib.for_range(0, plan.vectors, "u", kind="unroll") as u,
+            ib.for_range(0, plan.lanes, "v", kind="vectorize") as v,
         ):
-            at = begin + thread * tile.each + u * lanes + v
-            with ib.if_scope(at < length):
-                store(at, moved[u * lanes + v])
+            at = self._at(begin, thread, u) + v
+            value = substitute(scan.value, {scan.row: row, scan.at: at})
+            put(u * plan.lanes + v, if_then_else(at < scan.length, value, self.identity))
+
+    def _reduce_warp(self, values: BufferVar, at: tuple[Expr, ...]) -> None:
+        """All lanes of a warp get the total of it."""
+        for distance in [1 << step for step in reversed(range((self.warp - 1).bit_length()))]:
+            values[at] = self.scan.join(values[at], self._shuffled(tvm_warp_shuffle_xor, values[at], distance))
+
+    def _shuffled(self, shuffle: Callable[..., Expr], value: Expr, by: int) -> Expr:
+        return shuffle(const(_ALL_LANES, "uint32"), value, const(by), self.warp, self.warp)
+
+    @staticmethod
+    def _simple(value: Expr) -> Expr:
+        return Analyzer().simplify(value)
+
+
+class _Memory:
+    """What the threads of a kernel have."""
+
+    def __init__(self, kernels: _Kernels) -> None:
+        ib, plan, dtype = kernels.ib, kernels.plan, kernels.dtype
+        threads = (plan.rows, plan.threads) if plan.rows > 1 else (plan.threads,)
+        self.held = ib.allocate(dtype, (*threads, plan.each), "held", scope="local")
+        self.reach = ib.allocate(dtype, (*threads, plan.vectors + 1), "reach", scope="local")  # and that of the warp
+        self.total = ib.allocate(dtype, (*threads, 1), "total", scope="local")
+        if kernels.warps > 1:
+            self.shared = ib.allocate(dtype, (kernels.warps,), "warps", scope="shared")

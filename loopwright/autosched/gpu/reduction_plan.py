@@ -2,7 +2,7 @@
 
 everything, 2^26 floats     2,048 blocks of 256 threads, 8 × 4 loads of 16 bytes each; one block combines the parts
 everything, 2^14 floats     one block
-columns, 8192 × 8192        64 × 32 blocks of 32 × 8 threads, 8 × 4 loads of 16 bytes each, then 64 blocks
+columns, 8192 × 8192        256 × 8 blocks of 8 × 32 threads, 8 × 4 loads of 16 bytes each, then 64 blocks
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, GpuMachin
 _WAVES: Final = 2  # of blocks, where there is so much to do: the last one is short then
 _ALONE: Final = 256 << 10  # bytes that one block reads in less time than a second kernel takes to start
 _OPEN_STEPS: Final = 8  # of a block, where it is not known how many there are
+_TILES_EACH: Final = 2  # blocks for each multiprocessor, before tiles of columns are as wide as a warp
+_MOST_THREADS: Final = 1024  # of a block, where there are few: those that combine what chunks left
 _ROWS_EACH: Final = 8  # rows for a thread, at least, where threads share a column
 
 
@@ -78,36 +80,47 @@ def column_plan(
     may_chunk: bool = True,
 ) -> ColumnPlan:
     """How `others` times `columns` results of `rows` members each are shared out."""
-    threads = machine.threads(USUAL_THREADS)
-    x = machine.warp
-    if columns is not None:
-        x = min(x, ceil(columns / lanes))
-    y = _power_below(threads // x)
-    while rows is not None and y > 1 and y * _ROWS_EACH > rows:
-        y //= 2
-    if columns is not None and y * x < threads:
-        while 2 * x * y <= threads and x * lanes < columns:
-            x *= 2
+    threads, x = machine.threads(USUAL_THREADS), machine.warp
     several = IN_FLIGHT if lanes > 1 else 2 * IN_FLIGHT
+    if columns is None or others is None:
+        x = min(x, ceil((columns or x * lanes) / lanes))
+        return ColumnPlan(x, _rows_of_threads(threads // x, rows), lanes, several, None)
+    x = min(x, ceil(columns / lanes))
+    # Narrower tiles are more blocks; a line of memory is still read at once.
+    while x % 2 == 0 and x * lanes * itemsize >= 2 * machine.line:
+        if others * ceil(columns / (x * lanes)) >= _TILES_EACH * machine.multiprocessors:
+            break
+        x //= 2
+    blocks = others * ceil(columns / (x * lanes))
+    is_short = rows is not None and rows * x * lanes * itemsize <= _ALONE
+    if blocks < machine.multiprocessors and (is_short or not may_chunk):
+        threads, several = machine.threads(_MOST_THREADS), 2 * IN_FLIGHT
+    y = _rows_of_threads(threads // x, rows)
+    while 2 * x * y <= threads and x * lanes < columns:
+        if x * y >= machine.warp and others * ceil(columns / (2 * x * lanes)) < machine.multiprocessors:
+            break
+        x *= 2
     while several > 1 and rows is not None and several * y > rows:
         several //= 2
+    step, blocks = y * several, others * ceil(columns / (x * lanes))
     if not may_chunk:
         return ColumnPlan(x, y, lanes, several, None)
-    step = y * several
     if rows is None:
-        blocks = None if columns is None or others is None else others * ceil(columns / (x * lanes))
-        is_chunked = blocks is not None and blocks < machine.multiprocessors
-        return ColumnPlan(x, y, lanes, several, step * _OPEN_STEPS if is_chunked else None)
-    if columns is None or others is None:
-        return ColumnPlan(x, y, lanes, several, None)
-    blocks = others * ceil(columns / (x * lanes))
+        return ColumnPlan(x, y, lanes, several, step * _OPEN_STEPS if blocks < machine.multiprocessors else None)
     wave = machine.blocks_at_once(threads)
-    size = rows * columns * others * itemsize
-    is_enough = blocks >= (machine.multiprocessors if size <= machine.l2 // 4 else wave)
-    if is_enough or rows * x * lanes * itemsize * min(blocks, 4) <= _ALONE:
+    is_small = rows * columns * others * itemsize <= machine.l2 // 2
+    if is_short or blocks >= (machine.multiprocessors if is_small else wave):
         return ColumnPlan(x, y, lanes, several, None)
-    steps = _power_below(rows * blocks // (step * _WAVES * wave))
+    steps = _power_below(rows * blocks // (step * wave))
     return ColumnPlan(x, y, lanes, several, step * steps if step * steps < rows else None)
+
+
+def _rows_of_threads(most: int, rows: int | None) -> int:
+    """A power of two of them, each with some rows."""
+    y = _power_below(most)
+    while rows is not None and y > 1 and y * _ROWS_EACH > rows:
+        y //= 2
+    return y
 
 
 def _power_below(value: int) -> int:

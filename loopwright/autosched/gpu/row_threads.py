@@ -1,7 +1,8 @@
 """Row threads: how many threads share a row, how many rows a block of threads has, and where a row is kept.
 
 row of    16 floats    4 threads × 4, 32 rows a block          one 16-byte load each
-row of  1000 floats    32 threads × 32, 4 rows a block         a warp needs no barrier
+row of   500 floats    32 threads × 16, 4 rows a block         a warp needs no barrier
+row of  1000 floats    128 threads × 8                         more blocks: some load while others compute and store
 row of  8192 floats    512 threads × 16                        registers
 row of 50257 floats    1024 threads × 50                       shared memory: 50 values are too many registers
 """
@@ -14,7 +15,10 @@ from typing import Final, NamedTuple
 from loopwright.autosched.gpu.machine import GpuMachine
 
 REGISTERS: Final = 32  # 4-byte values of a row that a thread keeps: half of the registers of 1024 threads
+_OF_A_WARP: Final = 16  # values of a thread, where a warp has a row
 _USUAL: Final = 16  # values of a thread in a long row: several loads in flight, and registers left for as many threads
+_OF_SHORT: Final = 8  # of a shorter row
+_LONG: Final = 4096  # elements of a long row
 _BLOCK: Final = 128  # threads of a block that has several rows
 # Threads of a block that is alone on its multiprocessor, and the values that each of them can keep.
 _MOST: Final = ((1024, 40), (512, 100))
@@ -30,6 +34,11 @@ class RowThreads(NamedTuple):
     steps: int | None  # of lanes × threads that the row takes; None where its length is not known
 
     @property
+    def kept(self) -> int:
+        """Values of a row that a thread has."""
+        return (self.steps or 0) * self.lanes
+
+    @property
     def block(self) -> int:
         """Threads of a block."""
         return self.threads * self.rows
@@ -43,7 +52,7 @@ def row_threads(length: int | None, itemsize: int, kept: int, count: int | None,
     while length % lanes:
         lanes //= 2
     words = max(1, itemsize // 4) * max(1, kept)
-    in_warp = machine.warp * REGISTERS // words
+    in_warp = machine.warp * _OF_A_WARP // words
     if length <= in_warp:
         threads = 1
         while threads < machine.warp and threads * lanes < length:
@@ -53,7 +62,7 @@ def row_threads(length: int | None, itemsize: int, kept: int, count: int | None,
             while rows > 1 and ceil(count / rows) < machine.multiprocessors:
                 rows //= 2
         return RowThreads(threads, rows, lanes, "local", ceil(length / (threads * lanes)))
-    usual = max(1, _USUAL // words)
+    usual = max(1, (_USUAL if length >= _LONG else _OF_SHORT) // words)
     threads = machine.threads(max(2 * machine.warp, _round_up(ceil(length / usual), machine.warp)))
     most = [(threads, REGISTERS), *[pair for pair in _MOST if pair[0] <= machine.max_threads]]
     for count, values in most:

@@ -43,15 +43,29 @@ from loopwright.ir import (
     structural_equal,
     substitute,
 )
+from loopwright.ir.intrinsics import max_value, min_value
+from loopwright.runtime.dtype import DataType
 
 JOINS: Final = (Add, Mul, Max, Min)
+Join = type[Add] | type[Mul] | type[Max] | type[Min]
+
+
+def identity_of(join: Join, dtype: DataType) -> Expr:
+    """What changes no total: of floats, -0 (0 would make 0 of -0)."""
+    if join is Add:
+        return const(-0.0 if dtype.is_float else 0, dtype)
+    if join is Mul:
+        return const(1, dtype)
+    if dtype.is_float:
+        return const(float("-inf" if join is Max else "inf"), dtype)
+    return min_value(dtype) if join is Max else max_value(dtype)
 
 
 @dataclass(frozen=True)
 class ScanIdiom:
     """`out[row, i]` is `value(row, 0) ∘ … ∘ value(row, i)`; without the last one where `first` is what comes first."""
 
-    join: type[Add] | type[Mul] | type[Max] | type[Min]
+    join: Join
     rows: Expr
     length: Expr
     row: Var

@@ -112,6 +112,7 @@ class Schedule(
         self._refused: tuple[Refused, ...] = ()  # the last steps that were
         self._removed: tuple[Handle, ...] = ()  # handles that were forgotten
         self._function: str | None = "main" if "main" in self._views else None
+        self._is_draft = False  # of a draft not even scopes are checked
         if len(self._views) == 1:
             self._function = next(iter(self._views))
 
@@ -124,6 +125,13 @@ class Schedule(
                 raise
 
     # --- state ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def draft(mod: PrimFunc | IRModule, seed: int | None = None) -> Schedule:
+        """A schedule that is there for its trace alone: nothing is checked before that is replayed."""
+        result = Schedule(mod, seed=seed, enable_check=False, error_render_level="none")
+        result._is_draft = True
+        return result
 
     @property
     def mod(self) -> IRModule:
@@ -348,6 +356,8 @@ class Schedule(
             check_tensorized(method, view, View(step.after))
             self._deferred.add(name, view, step)
             return PROVED_TOGETHER
+        if self._is_draft:
+            return UNPROVED_STEP
         check_scopes(method, step)
         if not self.enable_check:
             return UNPROVED_STEP

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from loopwright.analysis.accesses import Access, accesses_of
@@ -38,6 +39,7 @@ from loopwright.schedule.proof.lemmas import unchanged_memory
 from loopwright.schedule.proof.mismatch import Mismatch, Race, Unproved
 from loopwright.schedule.proof.reaching_writes import ReachingWrites, Through
 from loopwright.schedule.proof.same_source import reads_instance, same_sources
+from loopwright.schedule.proof.unchanged_writers import with_unchanged_writers
 
 __all__ = ["Mismatch", "Race", "Unproved", "find_mismatch", "find_race"]
 
@@ -155,6 +157,11 @@ class _Comparison:
 
     def __init__(self, old: ReachingWrites, new: ReachingWrites, by_lemmas: bool) -> None:
         self.old, self.new, self.by_lemmas = old, new, by_lemmas
+
+    @cached_property
+    def _unchanged(self) -> frozenset[Buffer]:
+        """The buffers that hold the same in both versions, for reasons that need no isl."""
+        return with_unchanged_writers(self.old.settled, self.new.settled, self.new.naming.origins)
 
     def find(self, buffers: Collection[Buffer] | None) -> Mismatch | None:
         """The first buffer whose readers see something else."""
@@ -292,7 +299,7 @@ class _Comparison:
         """A quick yes: in both versions the readers find what the one block wrote that fills the buffer."""
         if not self.by_lemmas or self.old.naming.ambiguous or self.new.naming.ambiguous:
             return False
-        return same_sources(self.old.settled, self.new.settled, buffer, self.new.naming.origins)
+        return same_sources(self.old.settled, self.new.settled, buffer, self.new.naming.origins, self._unchanged)
 
     def _compare(self, buffer: Buffer) -> Mismatch | None:
         self.new.check_copies(buffer)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loopwright.analysis.accesses import Access
+from loopwright.analysis.boxes import joined
 from loopwright.analysis.dataflow import BlockKey, Flow, NotProvable, Reference
 from loopwright.analysis.effects import OUTSIDE
 from loopwright.analysis.single_writer import SingleWriterBuffers
-from loopwright.arith.affine import Form
+from loopwright.arith.affine import Form, Part
 from loopwright.arith.isl import context, relations
 from loopwright.ir import Block, Buffer, Expr, Var
 from loopwright.schedule.origins import Origins
@@ -216,11 +217,7 @@ class ReachingWrites:
         origins, key = self.naming.origins, self.dataflow.key(location)
         if key in origins.renamed or (item.kind == "read" and (key, item.ordinal) in origins.loads):
             return False
-        open_vars = {loop.var: loop for loop in access.loops[: location.depth]}
-        for form in location.values:
-            for var in _digits(form, self.dataflow, access) if form is not None else ():
-                open_vars.pop(var, None)
-        return not open_vars
+        return tells_its_loops(self.dataflow, access)
 
     def reads_instance(self, key: BlockKey, writer: BlockKey, values: Sequence[Expr]) -> bool:
         """Whether some load of block `key` always sees `writer[values]`, with `values` in the axes of `key`."""
@@ -298,6 +295,31 @@ class ReachingWrites:
                     return reader, flow
         assert location.block is not None
         raise NotProvable(f"block {location.block.name_hint} does not simply copy a cell")
+
+
+def tells_its_loops(dataflow: Dataflow, access: Access) -> bool:
+    """A quick yes: the axis values of its block tell the iteration of every loop around."""
+    location = access.instance.place
+    open_vars = {loop.var for loop in access.loops[: location.depth]}
+    values = [form for form in location.values if form is not None]
+    for form in [*values, *_put_together(values)]:
+        open_vars.difference_update(_digits(form, dataflow, access))
+    return not open_vars
+
+
+def _put_together(values: Sequence[Form]) -> list[Form]:
+    """What was taken apart into axes: `f // 6` and `f % 6` are f."""
+    result = []
+    for quotient in values:
+        for rest in values:
+            if quotient is rest or len(quotient.terms) != 1:
+                continue
+            ((term, k),) = quotient.terms.items()
+            if k == 1 and isinstance(term, Part) and term.op == "floor":
+                whole = joined(rest.plus(quotient, term.divisor))
+                if not any([isinstance(part, Part) for part in whole.terms]):
+                    result.append(whole)
+    return result
 
 
 def _digits(form: Form, dataflow: Dataflow, access: Access) -> list[Var]:

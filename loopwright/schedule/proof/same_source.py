@@ -8,12 +8,12 @@ A reader of the new version that stands for an old one at other axis values (`Or
 layout, sees what it saw if both indices lead to the same instance of W. That is decided by simplification; it needs no
 isl. Where copies of W fill the buffer together, all must lead to one instance: a peeled rest stands for what it was cut
 from. Where a buffer is not settled (`analysis/single_writer.py`), or the expressions stay different, the exact test
-decides.
+decides. What very same statements wrote in both versions (`unchanged_writers.py`) is the same in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access
@@ -54,9 +54,19 @@ class _Source(NamedTuple):
     at: Sequence[Expr]
 
 
-def same_sources(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buffer, origins: Origins) -> bool:
-    """Whether every reader of the buffer in the new version sees what it saw in the old one, as far as is seen here."""
-    if buffer in origins.buffers or (new.of(buffer) is None and not new.is_input(buffer)):
+def same_sources(
+    old: SingleWriterBuffers,
+    new: SingleWriterBuffers,
+    buffer: Buffer,
+    origins: Origins,
+    unchanged: Set[Buffer] = frozenset(),
+) -> bool:
+    """Whether every reader of the buffer in the new version sees what it saw in the old one, as far as is seen here.
+
+    The buffers in `unchanged` hold the same in both (`unchanged_writers.py`).
+    """
+    is_unchanged = buffer in unchanged
+    if buffer in origins.buffers or not (is_unchanged or new.of(buffer) is not None or new.is_input(buffer)):
         return False
     seen_before: set[Buffer] = set()
     for reader in new.dataflow.by_buffer.get(buffer, ()):
@@ -64,8 +74,10 @@ def same_sources(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buf
             continue
         key = new.dataflow.key(reader.instance.place)
         if key in origins.copies:
+            if is_unchanged and buffer not in new.dataflow.arguments:
+                return False  # it may find no value there
             continue  # seen through; it finds a value, as all readers do
-        before = _sees_the_same(old, new, reader, key, origins)
+        before = _sees_the_same(old, new, reader, key, origins, unchanged)
         if before is None:
             return False
         seen_before.add(before)
@@ -75,10 +87,11 @@ def same_sources(old: SingleWriterBuffers, new: SingleWriterBuffers, buffer: Buf
         for index, extent in zip(cell, buffer.shape, strict=True):
             if isinstance(index, Var):
                 facts.bind(index, Range.from_min_extent(0, extent))
-        if not _equal(_source(new, buffer, cell, origins, facts), _source(old, buffer, cell, _SAME, facts), facts):
+        now = _source(new, buffer, cell, origins, facts, unchanged)
+        if not _equal(now, _source(old, buffer, cell, _SAME, facts, unchanged), facts):
             return False
         seen_before.add(buffer)
-    return all([old.one_value_a_name(other) for other in seen_before])
+    return all([other in unchanged or old.one_value_a_name(other) for other in seen_before])
 
 
 def reads_instance(version: SingleWriterBuffers, key: BlockKey, writer: BlockKey, values: Sequence[Expr]) -> bool:
@@ -98,7 +111,12 @@ def reads_instance(version: SingleWriterBuffers, key: BlockKey, writer: BlockKey
 
 
 def _sees_the_same(
-    old: SingleWriterBuffers, new: SingleWriterBuffers, reader: Access, key: BlockKey, origins: Origins
+    old: SingleWriterBuffers,
+    new: SingleWriterBuffers,
+    reader: Access,
+    key: BlockKey,
+    origins: Origins,
+    unchanged: Set[Buffer],
 ) -> Buffer | None:
     """The buffer that a reader's origin reads, if both see the same; else None."""
     ordinal = new.dataflow.ordinals[reader]
@@ -121,8 +139,8 @@ def _sees_the_same(
     at = {axis: value.astype(axis.dtype) for axis, value in zip(theirs, values, strict=True)}
     before = [substitute(index, at) for index in other.node.indices]
     facts = _facts_of(reader)
-    now = _source(new, reader.buffer, reader.node.indices, origins, facts)
-    same = _equal(now, _source(old, other.buffer, before, _SAME, facts), facts)
+    now = _source(new, reader.buffer, reader.node.indices, origins, facts, unchanged)
+    same = _equal(now, _source(old, other.buffer, before, _SAME, facts, unchanged), facts)
     return other.buffer if same else None
 
 
@@ -132,9 +150,12 @@ def _source(
     indices: Sequence[Expr],
     origins: Origins,
     facts: Analyzer,
+    unchanged: Set[Buffer],
     copied: tuple[Buffer, ...] = (),
 ) -> _Source | None:
     """What the cell holds, copies seen through; None where that is not seen. `copied` are the buffers on the way."""
+    if buffer in unchanged:
+        return None if buffer in origins.buffers else _Source(("given", buffer), indices)
     settled = version.of(buffer)
     if settled is None:
         is_given = version.is_input(buffer) and buffer not in origins.buffers
@@ -142,7 +163,7 @@ def _source(
     if buffer in copied:
         return None  # one of several blocks that fill it copies what another one wrote: there, and back
     way = (*copied, buffer)
-    first, *others = [_written(version, part, indices, origins, facts, way) for part in settled.parts]
+    first, *others = [_written(version, part, indices, origins, facts, unchanged, way) for part in settled.parts]
     return first if all([_equal(first, other, facts) for other in others]) else None
 
 
@@ -152,6 +173,7 @@ def _written(
     indices: Sequence[Expr],
     origins: Origins,
     facts: Analyzer,
+    unchanged: Set[Buffer],
     way: tuple[Buffer, ...],
 ) -> _Source | None:
     """What the last buffer of `way` holds in a cell if these blocks wrote it."""
@@ -163,7 +185,7 @@ def _written(
             return None  # or a sum that starts from what was copied
         values = {axis: value.astype(axis.dtype) for axis, value in zip(_axes(copy), axes) if isinstance(value, Expr)}
         at = [substitute(index, values) for index in load.node.indices]
-        return _source(version, load.buffer, at, origins, facts, way)
+        return _source(version, load.buffer, at, origins, facts, unchanged, way)
     what: list[Hashable] = []
     instances: list[Expr] = []
     for writer, name in zip(settled.writers, settled.names, strict=True):

@@ -61,6 +61,7 @@ from loopwright.ir import (
     Var,
     any_node,
     any_statement,
+    collect,
     const,
     deep,
     logical_and,
@@ -69,8 +70,10 @@ from loopwright.ir import (
 )
 from loopwright.ir.operators import cast
 from loopwright.ir.passes import function_pass
+from loopwright.ir.visitor import variables_in
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
+from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
@@ -161,9 +164,11 @@ class _Kernels(Rewriter):
         """The body of a kernel, with the memory from outside that it uses allocated in it."""
         for data, nodes in self.waiting.items():
             if _uses_memory(body, data):
-                self.kernels.setdefault(data, []).append(kernel)
                 for node in reversed(nodes):
                     body = node.with_(body=body)
+                if data in self.kernels:  # each kernel has memory of its own, whose shape differs later
+                    body = clone_definitions(body)
+                self.kernels.setdefault(data, []).append(kernel)
         return body
 
 
@@ -176,6 +181,7 @@ class _Kernel:
             raise NotALaunch(self.regions.reason, root)
         self.extents: dict[str, Expr] = {}
         self.axes: dict[str, Var] = {}
+        self.computed: set[Var] = set()  # inside the kernel
         pre_order_visit(root, self._find)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
@@ -189,6 +195,27 @@ class _Kernel:
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
             self.extents[tag] = axis_of(node).extent
+            self._check_extent(node)
+        if tag:
+            assert isinstance(node, (For, AttrStmt))
+            self.computed.add(axis_of(node).var)
+        elif isinstance(node, For):
+            self.computed.add(node.loop_var)
+        elif isinstance(node, LetStmt):
+            self.computed.add(node.var)
+
+    def _check_extent(self, node: For | AttrStmt) -> None:
+        """The host says how many blocks and threads there are, before any of them runs."""
+        axis = axis_of(node)
+        inside = [var.name for var in variables_in(axis.extent) if var in self.computed]
+        inside += [load.buffer.name for load in collect(axis.extent, BufferLoad)]
+        if inside:
+            raise NotALaunch(
+                f"loop {axis.var.name} over {axis.tag} has {axis.extent} iterations, and {inside[0]} is not known "
+                "before the kernel runs",
+                node,
+                "give the loop its greatest extent, and put its body under a condition",
+            )
 
     def write(self) -> Stmt:
         return _Inside(self).place(self.regions.body, frozenset())

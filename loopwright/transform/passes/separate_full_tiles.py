@@ -13,6 +13,13 @@ loops' variables holds throughout when it holds at the corner where it fails fir
 and unrolled loops of several iterations, whose loads are under way together then, are worth the second copy; what waits
 at barriers stays one statement.
 
+    for i in T.unroll(8):                          for i in T.unroll(7): s = s + A[i * 32 + tx]
+        if i * 32 + tx < 250:                →     if 7 * 32 + tx < 250:
+            s = s + A[i * 32 + tx]                     s = s + A[7 * 32 + tx]
+
+Where it is some threads of every block that are not wholly inside, their warps would run both copies, each with the
+other threads idle: only the last iteration is guarded then, if all others are inside.
+
 Needs: loops from 0, no blocks.  Leaves: such nests without guards where all of them hold.
 """
 
@@ -21,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from loopwright.analysis.thread_axes import axis_of, tag_of
 from loopwright.analysis.thread_work import has_barrier
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
@@ -29,6 +37,7 @@ from loopwright.ir import (
     LE,
     LT,
     And,
+    AttrStmt,
     BufferLoad,
     Call,
     CompareExpr,
@@ -52,6 +61,7 @@ from loopwright.ir import (
     deep,
     logical_and,
     post_order_visit,
+    seq,
     substitute,
     uses_var,
 )
@@ -67,22 +77,50 @@ _SEVERAL: Final = 4  # iterations of unrolled loops
 class _SeparateFullTiles(StmtRewriter):
     def __init__(self) -> None:
         self.facts = Analyzer()
+        self.threads: dict[Var, int] = {}  # of a block, by the greatest number
 
     def visit_For(self, loop: For) -> Stmt:
         if _is_tile(loop):
             return self._separated(loop)
-        return self.rebuild(loop)
+        return self._below(loop)
+
+    def visit_AttrStmt(self, launch: AttrStmt) -> Stmt:
+        return self._below(launch)
+
+    def _below(self, node: For | AttrStmt) -> Stmt:
+        axis = axis_of(node) if tag_of(node).startswith("threadIdx") else None
+        if axis is not None and isinstance(axis.extent, IntImm):
+            self.threads[axis.var] = axis.extent.value - 1
+        return self.rebuild(node)
 
     def _separated(self, loop: For) -> Stmt:
         find = _FindGuards(self.facts)
         find.visit(loop)
         if not find.corners:
             return loop
+        if self._is_last_guarded(loop, find.corners):
+            last = substitute(clone_definitions(loop.body), {loop.loop_var: loop.extent - 1})
+            whole = loop.with_(extent=loop.extent - 1)
+            return seq([_Without(find.corners).visit(whole), self.visit(last)])
         condition: Expr | None = None
         for corner in dict.fromkeys(find.corners.values()):
             condition = corner if condition is None else logical_and(condition, corner)
         assert condition is not None
         return IfThenElse(condition, _Without(find.corners).visit(loop), clone_definitions(loop))
+
+
+    def _is_last_guarded(self, loop: For, guards: Mapping[CompareExpr, Expr]) -> bool:
+        """Whether threads of every block are outside in the last iteration, and none in any other."""
+        assert isinstance(loop.extent, IntImm)
+        if loop.kind is not ForKind.UNROLLED or loop.extent.value < 2:
+            return False
+        if any([uses_var(corner, lambda var: var not in self.threads) for corner in guards.values()]):
+            return False
+        others = _FindGuards(self.facts)
+        others.last.update(self.threads)
+        others.visit(loop.with_(extent=loop.extent - 1))
+        found = [others.corners.get(guard) for guard in guards]
+        return all([isinstance(corner, IntImm) and bool(corner.value) for corner in found])
 
 
 def _is_tile(loop: For) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from loopwright.ir import Block, BlockRealize, IntImm, IterType, PrimFunc, collect
 
+_PIECE: Final = 1 << 15  # elements that are compared at once: they stay in L2
 _FEW: Final = 16  # roundings of a block besides those of its sum: an exponential, a division
 _SPREAD: Final = 8.0  # standard deviations of a random walk of roundings
 _UNITS: Final = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -77,17 +78,28 @@ def _allowed(value: np.ndarray, absolute: np.ndarray | None, roundings: int) -> 
 
 
 def _difference(value: np.ndarray, bound: np.ndarray | None, output: np.ndarray) -> str | None:
-    if bound is None:
-        wrong = value != output
-    else:
-        expected, got = value.astype(np.float64), output.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            off = np.abs(expected - got)
-            same = (expected == got) | (np.isnan(expected) & np.isnan(got))
-            wrong = ~(same | (off <= bound))
-    count = int(np.count_nonzero(wrong))
+    expected, got = value.reshape(-1), output.reshape(-1)
+    most = None if bound is None else bound.reshape(-1)
+    count, first = 0, -1
+    for start in range(0, value.size, _PIECE):  # temporaries of whole results would be fresh memory each time
+        piece = slice(start, start + _PIECE)
+        wrong = _wrong(expected[piece], None if most is None else most[piece], got[piece])
+        found = int(np.count_nonzero(wrong))
+        if found and not count:
+            first = start + int(np.argmax(wrong))
+        count += found
     if not count:
         return None
-    first = np.unravel_index(int(np.argmax(wrong)), value.shape) if value.ndim else ()
-    at = ", ".join([str(int(index)) for index in first])
-    return f"element [{at}] is {output[first]!s}, expected {value[first]!s} ({count} of {value.size} are wrong)"
+    place = np.unravel_index(first, value.shape) if value.ndim else ()
+    at = ", ".join([str(int(index)) for index in place])
+    return f"element [{at}] is {got[first]!s}, expected {expected[first]!s} ({count} of {value.size} are wrong)"
+
+
+def _wrong(expected: np.ndarray, bound: np.ndarray | None, got: np.ndarray) -> np.ndarray:
+    if bound is None:
+        return np.asarray(expected != got)
+    expected, got = expected.astype(np.float64), got.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        within = np.abs(expected - got) <= bound
+        same = (expected == got) | (np.isnan(expected) & np.isnan(got))  # infinities, too
+        return np.asarray(~(within | same))

@@ -76,6 +76,7 @@ class _TaskState:
     note: str = ""  # on the reference
     drifts: dict[str, Drift] = field(default_factory=dict)
     noise: dict[str, float] = field(default_factory=dict)  # of each incumbent, from its last long race
+    waited: float = 0.0  # seconds, for a machine that had become slower
 
     @property
     def size(self) -> int:
@@ -106,8 +107,8 @@ class Measurer:
         """`timeout` is for one run, `budget` the seconds of samples that a race may take, `memory` bytes of a process.
 
         `processes` build at once (by default as many as a parallel loop has threads). `patience` says how many seconds
-        a machine that has become slower is waited for, `reference_timeout` how many the program as written may run to
-        give the reference (else the first candidate gives it). `cache` says what caches hold when a sample begins
+        a task waits for a machine that has become slower, `reference_timeout` how many the program as written may run
+        to give the reference (else the first candidate gives it). `cache` says what caches hold when a sample begins
         (`flush.py`). `arguments` gives the arguments of a task; by default
         they are drawn at random from `seed`.
         """
@@ -257,21 +258,27 @@ class Measurer:
         )
 
     def _wait_out(self, state: _TaskState, built: Built, drift: Drift) -> float:
-        """Wait while the machine is slower than it was, as long as there is patience; the seconds waited."""
-        start, pause = time.monotonic(), 0.5
+        """Wait while the machine is slower than it was, as long as there is patience; the seconds waited.
+
+        Pairs are right on a slow machine, too: one that stays slow takes a task's patience once, not candidate by
+        candidate.
+        """
+        start, pause, patience = time.monotonic(), 0.5, self.patience - state.waited
         short = replace(self._setting, budget=min(0.1, self._setting.budget))
 
         def work(report: Callable[[str, float], None]) -> Timed | Failure:
             return measure(report, short, state.arguments, built, None)
 
-        while drift.has_drifted and time.monotonic() - start + pause <= self.patience:
+        while drift.has_drifted and time.monotonic() - start + pause <= patience:
             time.sleep(pause)
             pause *= 2
             (timed,) = self._run(work, "load")
             if isinstance(timed, Failure):
                 break
             drift.observe(medians(timed.race)[0])
-        return time.monotonic() - start
+        waited = time.monotonic() - start
+        state.waited += waited
+        return waited
 
     def _run(self, work: Work, stage: str) -> list[Any]:
         cpus = choose_cpus(self.threads, self._turn * self.threads) if self._pin else None

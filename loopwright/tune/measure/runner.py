@@ -148,7 +148,9 @@ def race(
         (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))
         result.add(one_of_first, one_of_other, spent)
     load = meter.read()
-    failure = _settled(report, contender, call, arguments, patience) if verdict != "slower" else None
+    # One more long run is only for who may win.
+    may_win = verdict != "slower" and (usual < _LONG_CALL or result.interval().low > 1)
+    failure = _settled(report, contender, call, arguments, patience) if may_win else None
     if failure is not None:
         return failure
     return Timed(result, verdict, against_itself(result.incumbent), load, first_run)

@@ -18,7 +18,7 @@ from loopwright.tune.sketches.rules.apply_custom_rule import ApplyCustomRule, cu
 from loopwright.tune.sketches.rules.rule import ScheduleRule
 from loopwright.tune.sketches.sketch import Sketch
 
-MOST_SKETCHES = 64  # after each rule: those of the likeliest alternatives, which rules name first
+MOST_SKETCHES = 48  # after each rule: those of the likeliest alternatives, which rules name first
 
 
 class PostOrderApply:
@@ -31,7 +31,7 @@ class PostOrderApply:
 
     def generate(self, mod: IRModule, machine: Machine, seed: int = 1) -> list[Sketch]:
         """The sketches of a module with one function."""
-        schedules = [Schedule(mod, seed=seed, enable_check=False, error_render_level="none")]
+        schedules = [Schedule.draft(mod, seed)]
         for rule in self.rules:
             rule = rule.on(machine)
             walked = (done for sch in schedules for done in self._walked(rule, sch))

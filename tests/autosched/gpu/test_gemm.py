@@ -87,7 +87,7 @@ def kernel(*args, tile=None, **options):
 
 
 def test_one_barrier_a_slab_and_wide_accesses():
-    plan, source = kernel(256, 256, 256, tile=LARGE, has_epilogue=True)
+    plan, source = kernel(4096, 4096, 256, tile=LARGE, has_epilogue=True)
     text = source[source.index('extern "C"') : source.index("main_kernel_unaligned")]
     assert "__launch_bounds__(256, 2)" in text
     assert text.count("__syncthreads();") == 1  # in the loop; the prologue has none of its own
@@ -99,7 +99,7 @@ def test_one_barrier_a_slab_and_wide_accesses():
 
 
 def test_registers_do_not_spill():
-    _, source = kernel(256, 256, 256, tile=LARGE)
+    _, source = kernel(4096, 4096, 256, tile=LARGE)
     try:
         log = compile_cuda(source, "sm_90a", ["--fmad=false", "--ptxas-options=-v"]).log
     except NoNvrtc as error:

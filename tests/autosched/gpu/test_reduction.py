@@ -66,10 +66,15 @@ def test_how_everything_is_shared_out():
 
 
 def test_how_columns_are_shared_out():
-    assert column_plan(8192, 8192, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, 128)
-    assert column_plan(2**20, 64, 1, 4, 4, H200) == ColumnPlan(16, 16, 4, 4, 256)
+    assert column_plan(8192, 8192, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, 1024)
+    assert column_plan(8, 8192, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(32, 1, 4, 4, None)
+    assert column_plan(2**20, 64, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, 1024)
+    assert column_plan(1024, 64, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(8, 128, 4, 8, None)
     assert column_plan(64, 2**20, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, None)
     assert column_plan(2, 2**20, 1, 4, 4, H200) == ColumnPlan(256, 1, 4, 2, None)
+    assert column_plan(256, 12544, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, None)
+    assert column_plan(1024, 1024, 1, 4, 4, H200) == ColumnPlan(8, 128, 4, 8, None)
+    assert column_plan(None, None, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, None)
 
 
 def test_everything():

@@ -69,8 +69,9 @@ def run(name: str, shape: tuple[int, ...], dtype: str = "float32", rule: str = "
     [
         (3, RowThreads(4, 32, 1, "local", 1)),
         (16, RowThreads(4, 32, 4, "local", 1)),
-        (1000, RowThreads(32, 4, 4, "local", 8)),
-        (1001, RowThreads(32, 4, 1, "local", 32)),
+        (500, RowThreads(32, 4, 4, "local", 4)),
+        (1000, RowThreads(128, 1, 4, "local", 2)),
+        (1001, RowThreads(128, 1, 1, "local", 8)),
         (8192, RowThreads(512, 1, 4, "local", 4)),
         (40000, RowThreads(1024, 1, 4, "local", 10)),
         (50257, RowThreads(512, 1, 1, "local", 99)),

@@ -103,3 +103,19 @@ def test_copies_that_differ_widen_the_interval():
     ratios = [math.exp(rng.gauss(0.1 if copy_of(number) == 1 else 0.0, 0.005)) for number in range(64)]
     assert interval(ratios).low < 1 < interval(ratios).high
     assert interval([math.exp(rng.gauss(0.025, 0.005)) for _ in range(64)]).low > 1.02
+
+
+def test_long_calls_that_are_far_behind_are_dropped_after_a_pair_or_two():
+    def pairs(*ratios: float, seconds: float = 0.1) -> tuple[str | None, int]:
+        race = Race(budget=0.5)
+        for number, ratio in enumerate(ratios, 1):
+            race.add(seconds * ratio, seconds)
+            if (verdict := race.verdict()) is not None:
+                return verdict, number
+        return None, len(ratios)
+
+    assert pairs(0.8) == ("slower", 1)
+    assert pairs(0.95, 0.96) == ("slower", 2)
+    assert pairs(0.95, 0.99) == (None, 2)  # one of them may have been disturbed
+    assert pairs(1.0, 0.9) == (None, 2)
+    assert pairs(0.5, 0.5, seconds=1e-3) == (None, 2)  # more samples cost nothing

@@ -10,19 +10,22 @@ from typing import Final
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise
-from loopwright.autosched.gpu.rules.gemm import Gemm
+from loopwright.autosched.gpu.rules.gemm import Gemm, ImplicitGemm
 from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
+from loopwright.autosched.gpu.rules.scan import Scan
 from loopwright.autosched.gpu.rules.transpose import Transpose
 from loopwright.autosched.gpu.rules.windows import Windows
 
 GPU_RULES: Final[list[GpuRule]] = [
     Gemm(),  # first: a product is a reduction of rows too
+    ImplicitGemm(),  # before windows: those of a convolution are a reduction of many
     Windows(),  # before reductions: a window is a short one
     Reduction(),  # before rows: those of a reduction alone may be too few, or too long
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is
     Elementwise(),
+    Scan(),  # before the default binding, which would run strips of columns in a thread each
     *DEFAULT_RULES,  # last: they take whatever is left
 ]
 

@@ -21,13 +21,13 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.gpu.machine import IN_FLIGHT, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
-from loopwright.autosched.gpu.row_threads import RowThreads, row_threads
+from loopwright.autosched.gpu.row_threads import REGISTERS, RowThreads, row_threads
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_axes, row_run
 from loopwright.autosched.row_nest import along_row
 from loopwright.autosched.small_steps import fused, loops_below, operand_of
-from loopwright.ir import Buffer
+from loopwright.ir import Buffer, Call, Div, collect
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _FEW_ROWS = 64  # of so many, a block for each would leave most multiprocessors without work
@@ -124,23 +124,33 @@ class _Group:
         caches = self._cache(plan, inputs, names, row)
         for block in [*caches, *[sch.get_block(name) for name in names]]:
             self._share_out(block, row, plan)
-        for block in [*caches, *[sch.get_block(name) for name in names[:-1]]]:
-            self._put(block, plan)
+        numbers = [facts.name for facts in self.blocks if self._is_number(facts)]
+        for block in caches:
+            self._put(block, plan.scope)
+        for name in names[:-1]:
+            self._put(sch.get_block(name), "shared" if name in numbers else plan.scope)
+        if plan.scope == "local" and plan.kept > REGISTERS:
+            sch.annotate(row, "keeps_loads_before_barriers", 1)  # registers are many; reading again takes longer
         self._note(plan, inputs, decision)
 
     def _inline(self, names: Sequence[str], keeps_rows: bool) -> list[str]:
-        """Means and the like, one number a row, are computed where they are read: loops do not depend on them.
+        """Numbers of a row are computed where they are read, but for those that divide and the like: by one thread.
 
-        Rows that nobody keeps are computed again, too: memory is slower.
+        A division is some ten instructions, and a branch, which no compiler moves out of the loop along the row. Rows
+        that nobody keeps are computed again: memory is slower.
         """
         result = []
         for facts, name in zip(self.blocks, names, strict=True):
-            is_number = not along_row(facts, self.rows)
-            if not facts.is_reduction and (is_number or not keeps_rows) and name != names[-1]:
+            is_cheap = not _is_costly(facts) if self._is_number(facts) else not keeps_rows
+            if not facts.is_reduction and is_cheap and name != names[-1]:
                 self.sch.compute_inline(self.sch.get_block(name))
             else:
                 result.append(name)
         return result
+
+    def _is_number(self, facts: BlockFacts) -> bool:
+        """Whether it computes one value of a row."""
+        return not facts.is_reduction and not along_row(facts, self.rows)
 
     def _cache(self, plan: RowThreads, inputs: Sequence[Buffer], names: Sequence[str], row: LoopRV) -> list[BlockRV]:
         """Each thread loads its part of the row, and the blocks read that."""
@@ -178,13 +188,13 @@ class _Group:
         elif plan.steps is None or plan.steps > IN_FLIGHT:
             sch.unroll(sch.split(step, [None, IN_FLIGHT])[1])
 
-    def _put(self, block: BlockRV, plan: RowThreads) -> None:
+    def _put(self, block: BlockRV, scope: str) -> None:
         """What a thread alone uses is its own; what all threads of a row use is the block's."""
         is_row = self.sch.get(block).init is None
         if not is_row:
             self.sch.set_scope(block, 0, "shared")
-        elif plan.scope:
-            self.sch.set_scope(block, 0, plan.scope)
+        elif scope:
+            self.sch.set_scope(block, 0, scope)
 
     def _note(self, plan: RowThreads, inputs: Sequence[Buffer], decision: Decision) -> None:
         who = f"{plan.threads} threads a row" + (f", {plan.rows} rows a block" if plan.rows > 1 else "")
@@ -196,6 +206,12 @@ class _Group:
             decision.chose(
                 f"{names} kept in {where}" if plan.scope else f"{names} read again", "it is read once from memory"
             )
+
+
+def _is_costly(facts: BlockFacts) -> bool:
+    """Whether it divides, or calls functions such as sqrt."""
+    values = [store.value for store in facts.stores]
+    return bool(facts.costly_calls) or any(collect(value, Div, Call) for value in values)
 
 
 def are_few_and_long(group: Sequence[Entry]) -> bool:

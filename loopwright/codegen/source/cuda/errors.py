@@ -64,7 +64,8 @@ class NoCppCompiler(LoopwrightError, RuntimeError):
     def __init__(self, looked_for: Sequence[str]) -> None:
         super().__init__(
             f"there is no C++ compiler to emulate kernels with: looked for {', '.join(looked_for)}",
-            hint="install g++ or clang++, or set CXX; get_source('cuda') shows the kernels",
+            hint="install g++ or clang++, or set the environment variable CXX to the command of a C++ compiler; "
+            "get_source('cuda') shows the kernels without one",
             fields={"looked_for": list(looked_for)},
         )
 

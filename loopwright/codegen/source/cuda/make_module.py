@@ -14,7 +14,7 @@ import ctypes
 from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module, kernels_of
@@ -36,8 +36,7 @@ from loopwright.runtime.ffi import PackedFunction
 from loopwright.runtime.module import DeviceModule, Module
 from loopwright.runtime.nvidia.emulated import is_emulated
 from loopwright.target import CpuDescription, Target, describe_gpu
-
-EMULATED: Final = "emulated"  # the `-model` of a target whose kernels run on the CPU; LOOPWRIGHT_CUDA says it for all
+from loopwright.target.gpu import EMULATED
 
 
 class CudaModule(Module):
@@ -111,7 +110,7 @@ def make_cuda_module(
     if hook(TEXT_HOOK) is not None:
         kernels = kernels._replace(text=str(hook(TEXT_HOOK)(kernels.text, target)))
     description = describe_module(module, cpu, entry_name)
-    if target.model == EMULATED or is_emulated():
+    if target.model == EMULATED or is_emulated():  # LOOPWRIGHT_CUDA says it for all targets
         result: CudaModule = _emulated(module, kernels, cpu, description, target)
     else:
         description = replace(description, device=DeviceCode(str(target), images_symbol(kernels)))

@@ -15,7 +15,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.codegen.source.cuda import images
-from loopwright.codegen.source.cuda.errors import KernelTooLarge, UnknownThreadOrder
+from loopwright.codegen.source.cuda.errors import KernelTooLarge, NoCppCompiler, UnknownThreadOrder
 from loopwright.runtime.call_errors import (
     ArgumentCountMismatch,
     ArgumentKindMismatch,
@@ -288,3 +288,19 @@ def test_misuse_of_emulation(gpu: FakeGpu, by_name: None):  # noqa: F811
     assert b.sum() == 9 * 32
     with pytest.raises(AttributeError, match="emulated"):
         lw.build(copy_rows, target="cuda").set_thread_order("forwards")
+
+
+@pytest.mark.parametrize(
+    "variable, value, looked_for",
+    [("CXX", "no-such-compiler", r"no-such-compiler \(CXX"), ("PATH", "", r"c\+\+, g\+\+")],
+)
+def test_emulation_without_a_compiler(variable: str, value: str, looked_for: str, monkeypatch: pytest.MonkeyPatch):
+    module = lw.build(copy_rows, target="cuda -model=emulated")
+    arrays = [np.zeros((4, 32), "float32") for _ in range(2)]
+    with monkeypatch.context() as patched:
+        patched.delenv("CXX", raising=False)
+        patched.setenv(variable, value)
+        with pytest.raises(NoCppCompiler, match=f"no C\\+\\+ compiler to emulate .*{looked_for}") as caught:
+            module(*arrays)
+        assert "install g++ or clang++, or set the environment variable CXX" in str(caught.value.hint)
+    module(*arrays)  # once there is one

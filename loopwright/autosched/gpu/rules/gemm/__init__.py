@@ -1,8 +1,10 @@
 """Matrix products on GPUs: a tile a block in shared memory, a tile a thread in registers.
 
-`rule.py` says which blocks are taken, `tiles.py` which tiles there are and what they cost, `steps.py` schedules them.
+`rule.py` says which blocks are taken as they are, `implicit.py` which are made a product (convolutions), `tiles.py`
+which tiles there are and what they cost, `steps.py` schedules them.
 """
 
+from loopwright.autosched.gpu.rules.gemm.implicit import ImplicitGemm
 from loopwright.autosched.gpu.rules.gemm.rule import Gemm
 
-__all__ = ["Gemm"]
+__all__ = ["Gemm", "ImplicitGemm"]

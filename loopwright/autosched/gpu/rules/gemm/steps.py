@@ -15,12 +15,12 @@ barrier a slab. Sizes that are no multiples are padded: what is loaded beyond th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopwright.autosched.facts import Access, BlockFacts
-from loopwright.autosched.gpu.rules.gemm.tiles import Tile
+from loopwright.autosched.facts import Access
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Side
 from loopwright.autosched.rules.contraction.product import Product
 from loopwright.autosched.small_steps import extent_of, fused, loops_below
 from loopwright.ir import Buffer
@@ -34,26 +34,29 @@ class Operand:
     position: int  # among what the product reads
     dimensions: tuple[int, int]  # of its buffer: that of its rows or columns, and that of the reduction
     is_row: bool  # or else the one with the columns
-    is_transposed: bool  # it runs along the reduction in memory, and is transposed on its way
-    is_aligned: bool  # its rows in memory begin at multiples of a vector
+    side: Side  # one that runs along the reduction in memory is transposed on its way
 
 
 class Steps:
     """Schedules one product."""
 
-    def __init__(self, sch: Schedule, product: Product, tile: Tile, group: int, resident: int, scope: str) -> None:
-        self.sch, self.product, self.tile, self.resident = sch, product, tile, resident
+    def __init__(self, sch: Schedule, product: Product, plan: Plan) -> None:
+        self.sch, self.product, self.plan, self.tile = sch, product, plan, plan.tile
         self.bound: list[tuple[LoopRV, str]] = []
-        self.scope = scope  # of shared memory
-        self.group = group  # columns of tiles that are walked row by row before the next ones
 
-    def run(self, epilogue: BlockFacts | None) -> None:
-        """All steps; `epilogue` is the block that reads the result, cell by cell."""
+    def run(self, epilogue: BlockRV | None, loaders: Mapping[Buffer, BlockRV]) -> None:
+        """All steps; `epilogue` reads the result, cell by cell, and a loader computes what the product reads."""
         sch, facts = self.sch, self.product.facts
         block = sch.get_block(facts.name)
         sides = [self.product.row_operand, self.product.column_operand]
-        given = [access.buffer for access in sides]
-        copies = self._padded(block, given)
+        copies = self._padded(block, [access.buffer for access in sides])
+        for k, access in enumerate(sides):
+            loader = loaders.get(access.buffer)
+            if loader is not None and copies[k] is not None:
+                sch.compute_inline(loader)
+            elif loader is not None:
+                sch.set_scope(loader, 0, "local")
+                copies[k] = loader
         last = self._result(block, epilogue)
         where, slabs, steps = self._tiled(block)
         sch.reverse_compute_at(last, where)
@@ -67,8 +70,8 @@ class Steps:
         sch.annotate(slabs, "software_pipeline_order", order)
         sch.annotate(slabs, "software_pipeline_predicated", 1)
         sch.annotate(slabs, "keeps_loads_before_barriers", 1)
-        if self.resident > 1:
-            sch.annotate(slabs, "min_blocks_per_multiprocessor", self.resident)
+        if self.plan.resident > 1:
+            sch.annotate(slabs, "min_blocks_per_multiprocessor", self.plan.resident)
 
     # --- sizes ----------------------------------------------------------------------------------------------------
 
@@ -90,14 +93,14 @@ class Steps:
                 sch.set_scope(producer, 0, "local")
         return [copies.get(buffer) for buffer in given]
 
-    def _result(self, block: BlockRV, epilogue: BlockFacts | None) -> BlockRV:
+    def _result(self, block: BlockRV, epilogue: BlockRV | None) -> BlockRV:
         """The block that stores the results, which are in registers until then."""
         sch = self.sch
         is_padded = sch.get(block).writes[0].buffer is not self.product.facts.write.buffer
         if not is_padded and epilogue is None:
             return sch.cache_write(block, 0, "local")
         if epilogue is not None:
-            last = sch.get_block(epilogue.name)
+            last = epilogue
             if is_padded:
                 sch.compute_inline(sch.get_consumers(block)[0])
         else:
@@ -118,8 +121,8 @@ class Steps:
         slabs, steps = sch.split(loops[product.reduce[0].var], [None, tile.depth])
         row_piece, y, row = sch.split(rows, [None, tile.y, tile.vector])
         column_piece, z, x, column = sch.split(columns, [None, tile.z, tile.x, tile.vector])
-        if self.group > 1 and not outer:
-            far, block_j = sch.split(block_j, [None, self.group])
+        if self.plan.group > 1 and not outer:
+            far, block_j = sch.split(block_j, [None, self.plan.group])
             over = [far, block_i, block_j]
         else:
             over = [*outer, block_i, block_j]
@@ -143,10 +146,10 @@ class Steps:
         self._bind(x, y, z)
         for loop in (row_piece, row, column_piece):
             sch.unroll(loop)
-        if self.product.n % tile.vector:
-            sch.unroll(column)
-        else:
+        if self.plan.stores_vectors:
             sch.vectorize(column)
+        else:
+            sch.unroll(column)
 
     def _bind(self, x: LoopRV, y: LoopRV, z: LoopRV) -> None:
         for loop, axis in ((x, "x"), (y, "y"), (z, "z")):
@@ -163,13 +166,12 @@ class Steps:
         along = access.own_dimension((product.row if is_row else product.column).var)
         reduced = access.own_dimension(product.reduce[0].var)
         assert along is not None and reduced is not None
-        aligned = is_aligned(access, product, self.tile.vector)
-        return Operand(position, (along, reduced), is_row, is_transposed(access, product), aligned)
+        return Operand(position, (along, reduced), is_row, self.plan.rows if is_row else self.plan.columns)
 
     def _operand(self, block: BlockRV, operand: Operand, copy: BlockRV | None, slabs: LoopRV, steps: LoopRV) -> None:
         """From memory to registers, from there to shared memory, and vectors of that to registers again."""
         sch = self.sch
-        shared = sch.cache_read(block, operand.position, self.scope)
+        shared = sch.cache_read(block, operand.position, self.plan.scope)
         loaded = sch.cache_read(shared, 0, "local") if copy is None else copy
         self._lay_out(shared, operand)
         fragment = sch.cache_read(block, operand.position, "local")
@@ -195,7 +197,7 @@ class Steps:
             return [*others, index[reduced], index[along] // width, index[along] % width]
 
         sch.transform_layout(shared, ("write", 0), layout)
-        if operand.is_transposed:
+        if operand.side.is_transposed:
             sch.storage_align(shared, 0, count - 2, 8 * tile.vector, tile.vector)
 
     def _share_out(self, stage: BlockRV, operand: Operand, slabs: LoopRV) -> None:
@@ -209,13 +211,13 @@ class Steps:
         first, second = loops
         along, reduced = (first, second) if operand.dimensions[0] < operand.dimensions[1] else (second, first)
         lane: list[LoopRV] = []
-        if not operand.is_aligned and operand.is_transposed:
+        if not operand.side.is_aligned and operand.side.is_transposed:
             some, y = sch.split(reduced, [None, tile.y])
             more, z, x = sch.split(along, [None, tile.z, tile.x])
-        elif not operand.is_aligned:
+        elif not operand.side.is_aligned:
             some, z = sch.split(reduced, [None, tile.z])
             more, y, x = sch.split(along, [None, tile.y, tile.x])
-        elif operand.is_transposed:
+        elif operand.side.is_transposed:
             some, z, y = sch.split(along, [None, tile.z, tile.y])
             more, x, *lane = sch.split(reduced, [None, tile.x, tile.vector])
         else:
@@ -227,14 +229,3 @@ class Steps:
         sch.unroll(more)
         if lane:
             sch.vectorize(lane[0])
-
-
-def is_transposed(access: Access, product: Product) -> bool:
-    """Whether the operand runs along the reduction in memory."""
-    return access.stride(product.reduce[0].var) == 1
-
-
-def is_aligned(access: Access, product: Product, vector: int) -> bool:
-    """Whether vectors along the operand's rows in memory begin at multiples of a vector, if the operand does."""
-    strides = [access.stride(axis.var) for axis in product.facts.axes if access.uses(axis.var) and axis.extent != 1]
-    return all([stride is not None and (stride == 1 or stride % vector == 0) for stride in strides])

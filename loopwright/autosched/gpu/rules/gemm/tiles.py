@@ -118,6 +118,18 @@ class Size:
         return ceil(self.m / tile.rows) * ceil(self.n / tile.columns) * self.batch
 
 
+class Plan(NamedTuple):
+    """How a product is computed."""
+
+    tile: Tile
+    group: int  # columns of tiles that are walked row by row before the next ones
+    resident: int  # blocks of a multiprocessor
+    scope: str  # of shared memory
+    rows: Side
+    columns: Side
+    stores_vectors: bool
+
+
 def vector_of(itemsize: int) -> int:
     """Numbers of the widest load."""
     return max(1, VECTOR_BYTES // itemsize)

@@ -1,0 +1,29 @@
+"""scan: running totals along an axis, as `topi.cumsum` writes them. `gpu/parallel_scan.py` writes their kernels.
+
+The loops stay as they are until all blocks are scheduled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.autosched.decision import ChoiceKind, Decision
+from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.parallel_scan import scan_of
+from loopwright.autosched.program import Entry, Program
+from loopwright.schedule import Schedule
+
+
+class Scan:
+    """Takes one block that is nothing but a scan."""
+
+    name = "scan"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        return int(scan_of(pending[0].realize.block) is not None)
+
+    def schedule(
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
+    ) -> None:
+        why = "blocks of threads share rows or columns, and pass on totals"
+        decision.chose("kernels of its own", why, ChoiceKind.NO_STEPS)
