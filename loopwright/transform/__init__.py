@@ -75,7 +75,6 @@ from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.passes.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.passes.interchange_loops import interchange_loops
 from loopwright.transform.passes.legalize_low_precision import legalize_low_precision
-from loopwright.transform.passes.load_early import load_early
 from loopwright.transform.passes.lower_blocks import lower_blocks
 from loopwright.transform.passes.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
@@ -162,7 +161,6 @@ __all__ = [
     "interchange_loops",
     "launch_threads",
     "legalize_low_precision",
-    "load_early",
     "lower",
     "lower_blocks",
     "lower_custom_datatypes",

@@ -45,7 +45,6 @@ from loopwright.transform.passes.hoist_if_then_else import hoist_if_then_else
 from loopwright.transform.passes.inject_virtual_thread import inject_virtual_thread
 from loopwright.transform.passes.interchange_loops import interchange_loops
 from loopwright.transform.passes.legalize_low_precision import legalize_low_precision
-from loopwright.transform.passes.load_early import load_early
 from loopwright.transform.passes.lower_blocks import lower_blocks
 from loopwright.transform.passes.lower_custom_datatypes import lower_custom_datatypes
 from loopwright.transform.passes.lower_intrinsics import lower_intrinsics
@@ -203,7 +202,6 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(specialize_full_vectors, 2),  # before vectorize_loops: a guard that differs between lanes ends a vector
         Step(vectorize_loops, 2),
         Step(widen_accesses, 2),  # after it: what is a vector now may be one load
-        Step(load_early, 2),  # after it: what is loaded stands apart; before scalarize_vectors: calls are calls still
         Step(scalarize_vectors, 2),
     ),
 }
