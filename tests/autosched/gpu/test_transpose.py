@@ -154,3 +154,20 @@ def test_open_sizes():
         module(a, p, b, q)
         np.testing.assert_array_equal(b, a.T * 2)
         np.testing.assert_array_equal(q, p.T * 2)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("float16", 2), ("int8", 4)])
+def test_open_sizes_of_narrow_types_are_squares(dtype, lanes):
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), dtype, name="A")
+    args = [A, topi.transpose(A)]
+    assert f"squares of {lanes} × {lanes} turned in registers" in rule(args)
+    module = lw.build(args, target=EMULATED, autosched=True)
+    for shape in ((1, 1), (64, 132), (65, 130), (130, 67), (0, 4)):
+        a = values(shape, dtype)
+        for start in (0, 1):  # the second one is not aligned
+            memory = np.zeros(a.size + 1, dtype)[start : start + a.size].reshape(shape)
+            memory[...] = a
+            b = np.zeros(shape[::-1], dtype)
+            module(memory, b)
+            np.testing.assert_array_equal(b, a.T)

@@ -209,7 +209,10 @@ def _turned(match: _Match, streams: Streams) -> list[Stream]:
 
 
 def _is_aligned(facts: BlockFacts, match: _Match, streams: Streams, lanes: int) -> bool:
-    """Whether the vectors of all rows begin at multiples of a vector."""
+    """Whether the vectors of all rows begin at multiples of a vector; sizes that are not known are taken for such.
+
+    Where they are none when the program runs, it is another version of the kernel that does.
+    """
     turned = [read.buffer for read in match.operands]
     for stream, access in zip(streams.all, (*facts.writes, *facts.reads), strict=True):
         moving = match.across if access.buffer in turned else match.along
@@ -217,11 +220,11 @@ def _is_aligned(facts: BlockFacts, match: _Match, streams: Streams, lanes: int) 
             continue
         strides = element_strides(access.buffer)
         for form, stride in zip(access.forms, strides, strict=True):
-            if form is None or stride is None or (form.const * stride) % lanes:
+            if form is None or (form.const * (stride or 0)) % lanes:
                 return False
         for position, axis in enumerate(facts.axes):
             step = stream.step(position)
-            if position != moving and axis.extent != 1 and (step is None or step % lanes):
+            if stream.steps[position] is None or (step is not None and position != moving and step % lanes):
                 return False
         if stream.step(moving) != 1:
             return False
