@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te, topi
+from loopwright.autosched.gpu.rules import transpose
 from loopwright.codegen.source.cuda.emulate import ORDERS
 
 EMULATED = "cuda -model=emulated"
@@ -171,3 +172,17 @@ def test_open_sizes_of_narrow_types_are_squares(dtype, lanes):
             b = np.zeros(shape[::-1], dtype)
             module(memory, b)
             np.testing.assert_array_equal(b, a.T)
+
+
+def test_more_matrices_and_tiles_than_a_grid_has_room_for(monkeypatch):
+    monkeypatch.setattr(transpose, "_BLOCKS_ACROSS", 2)
+    b, n, m = te.var("b"), te.var("n"), te.var("m")
+    A, M = te.placeholder((b, n, m), name="A"), te.placeholder((n, m), name="M")
+    plan = autosched.apply([A, M, topi.transpose(A, (0, 2, 1)), topi.transpose(M)], EMULATED)
+    module = lw.build(plan.mod, target=EMULATED)
+    for shape in ((5, 3, 70), (1, 33, 400)):
+        a, matrix = values(shape), values(shape[1:])
+        c, d = np.zeros((shape[0], shape[2], shape[1]), "float32"), np.zeros(shape[:0:-1], "float32")
+        module(a, matrix, c, d)
+        np.testing.assert_array_equal(c, a.transpose(0, 2, 1))
+        np.testing.assert_array_equal(d, matrix.T)

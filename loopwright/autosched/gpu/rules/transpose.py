@@ -224,7 +224,9 @@ def _is_aligned(facts: BlockFacts, match: _Match, streams: Streams, lanes: int) 
                 return False
         for position, axis in enumerate(facts.axes):
             step = stream.step(position)
-            if stream.steps[position] is None or (step is not None and position != moving and step % lanes):
+            if axis.extent == 1 or position == moving:
+                continue
+            if stream.steps[position] is None or (step is not None and step % lanes):
                 return False
         if stream.step(moving) != 1:
             return False
@@ -267,7 +269,13 @@ def _bind_tiles(sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], acros
         sch.bind(block, "blockIdx.x")
         return block
     if outer:
-        sch.bind(fused(sch, outer), "blockIdx.z")
+        # A grid is no longer than that along z: where there are more matrices, a block does several.
+        far, near = sch.split(fused(sch, outer), [None, _BLOCKS_ACROSS])
+        sch.reorder(near, across, along, far)
+        sch.bind(near, "blockIdx.z")
+        sch.bind(across, "blockIdx.y")
+        sch.bind(along, "blockIdx.x")
+        return far
     else:
         far, across = sch.split(across, [None, _BLOCKS_ACROSS])
         sch.bind(far, "blockIdx.z")
