@@ -127,7 +127,7 @@ class _Maker:
         fitting = [size for size in self.known_sizes if size[1] <= most]
         if fitting and self.chance(0.3):
             return self.rng.choice(fitting)
-        extent = 0 if self.chance(0.015) else self.rng.choice([one for one in self.extents if one <= max(most, 1)])
+        extent = 0 if self.chance(0.03) else self.rng.choice([one for one in self.extents if one <= max(most, 1)])
         made: Size = (te.var(f"n{len(self.known_sizes)}"), extent) if self.chance(0.12) else (extent, extent)
         self.known_sizes.append(made)
         return made
@@ -345,7 +345,7 @@ class _Maker:
         self.put(words, tensor, x.sizes[:1], value.sum(axis=1), error)
 
     def contraction(self) -> None:
-        m, n, k = [self.size(130) for _ in range(3)]
+        m, n, k = [self.size(300) for _ in range(3)]
         batch = [self.size(9)] if self.chance(0.35) else []
         if np.prod([extent for _, extent in (m, n, k, *batch)], dtype=float) > self.work:
             raise Unfit
@@ -598,7 +598,7 @@ class _Maker:
 
 # Each operation, and how often it is tried.
 OPERATIONS = {
-    **{"unary": 5, "cast": 2, "binary": 6, "reduction": 7, "guarded_sum": 1, "contraction": 3, "rows": 3, "scan": 3},
+    **{"unary": 5, "cast": 2, "binary": 6, "reduction": 7, "guarded_sum": 1, "contraction": 5, "rows": 4, "scan": 3},
     **{"transpose": 3, "flip": 1, "reshape": 2, "joined": 2, "slice": 2, "pad": 2, "repeated": 1, "gather": 2},
     **{"pooling": 2, "convolution": 2},
 }
