@@ -13,7 +13,7 @@ combines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -25,8 +25,7 @@ from loopwright.autosched.gpu.reduction_plan import ColumnPlan, column_plan
 from loopwright.autosched.gpu.result_numbers import bound_grid, lanes_along
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry
-from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
-from loopwright.ir import Expr
+from loopwright.autosched.small_steps import extent_of, fused, join_dimensions, loops_by_axis
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _JOINED: Final = 2  # dimensions at most: quotients of quotients are not proved to be neighbours
@@ -110,7 +109,7 @@ def _rows_of_threads(
     if groups[1] > 1:
         # A tile of columns is no box of several dimensions, and memory is as large as the box around it.
         for own in (partial, put):
-            sch.transform_layout(own, ("write", 0), _joined_columns(sch, own, groups[1]))
+            join_dimensions(sch, own, groups[1])
     parts = [_tiled(sch, partial, plan, groups), _tiled(sch, put, plan, groups, 1)]
     lanes, threads = [], []
     for part in parts:
@@ -135,19 +134,6 @@ def _rows_of_threads(
     for lane in lanes:
         if plan.lanes > 1:
             sch.vectorize(lane)
-
-
-def _joined_columns(sch: Schedule, block: BlockRV, columns: int) -> Callable[..., list[Expr]]:
-    """The last dimensions of what the block writes as one."""
-    sizes = sch.get(block).writes[0].buffer.shape[-columns:]
-
-    def joined(*indices: Expr) -> list[Expr]:
-        result = indices[-columns]
-        for index, size in zip(indices[len(indices) - columns + 1 :], sizes[1:], strict=True):
-            result = result * size + index
-        return [*indices[:-columns], result]
-
-    return joined
 
 
 class _Tiled(NamedTuple):
