@@ -18,7 +18,7 @@ from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, tiles_for, vector_of
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, tiles_for, vector_of
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
@@ -33,6 +33,7 @@ _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
 _SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 _MOST_UNROLLED_PARTS: Final = 16
+_MUCH: Final = 1.3  # times faster
 _DEPTHS: Final = (16, 8, 32, 64)
 
 
@@ -67,6 +68,8 @@ class ImplicitGemm:
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
         stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
         splits = splits_of(contraction, entries[at], padding)
+        if not _splits_pay(tiles, sizes[_DEPTHS[0]], splits, machine):
+            splits = _in_one_part
         plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
         plan = plan._replace(rows=size.rows, columns=size.columns)
@@ -89,6 +92,19 @@ def splits_of(contraction: Contraction, entry: Entry, padding: Entry | None) -> 
         return [1, *[count for count in counts if may_pad or extent % (count * tile.depth) == 0]]
 
     return splits
+
+
+def _in_one_part(tile: Tile) -> list[int]:
+    return [1]
+
+
+def _splits_pay(
+    tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine
+) -> bool:
+    """Whether parts of a sum take much less time: an index of a part makes all proofs about an operand longer."""
+    whole = min([seconds(tile, size, machine) for tile in tiles], default=0.0)
+    parts = min([seconds(tile, size, machine, count) for tile in tiles for count in splits(tile)], default=0.0)
+    return whole > _MUCH * parts
 
 
 def schedule_contraction(
