@@ -38,9 +38,15 @@ _DEPTHS: Final = (16, 8, 32, 64)
 
 
 class ImplicitGemm:
-    """Takes a contraction, with what pads an operand before it and the element-wise block after it."""
+    """Takes a contraction, with what pads an operand before it and the element-wise block after it.
+
+    With `may_split=False` sums stay whole: proofs about parts of them may take too many steps.
+    """
 
     name = "implicit gemm"
+
+    def __init__(self, may_split: bool = True) -> None:
+        self.may_split = may_split
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
         for start in (1, 0):
@@ -68,7 +74,7 @@ class ImplicitGemm:
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
         stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
         splits = splits_of(contraction, entries[at], padding)
-        if not _splits_pay(tiles, sizes[_DEPTHS[0]], splits, machine):
+        if not self.may_split or not _splits_pay(tiles, sizes[_DEPTHS[0]], splits, machine):
             splits = _in_one_part
         plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
