@@ -83,19 +83,19 @@ def _in_blocks(sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[
         _rows_of_threads(sch, block, plan, after, groups)
         return
     sch.split(sch.get_loops(block)[-1], [None, plan.several])
-    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    # Memory gets its scope last: until then, no step is asked whose it is.
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "global")
     parts = [_tiled(sch, block, plan, groups), _tiled(sch, last, plan, groups)]
     threads = [sch.split(part.columns, [plan.x, plan.lanes]) for part in parts]
     sch.reorder(threads[0][0], *parts[0].rest, threads[0][1])
     _bind_tiles(sch, parts, last, groups)
     for x, _ in threads:
         sch.bind(x, "threadIdx.x")
-    if after:
-        sch.set_scope(block, 0, "local")
     sch.unroll(parts[0].rest[-1])
     for _, lane in threads:
         if plan.lanes > 1:
             sch.vectorize(lane)
+    sch.set_scope(block, 0, "local")
 
 
 def _rows_of_threads(
@@ -104,8 +104,9 @@ def _rows_of_threads(
     """Rows of threads add up rows, and put what they have into shared memory; each column is combined by a thread."""
     *_, y = sch.split(sch.get_loops(block)[-1], [None, plan.several, plan.y])
     partial = sch.rfactor(y, 0)
-    put = sch.cache_write(partial, 0, "local")
-    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    # Memory gets its scope last: until then, no step is asked whose it is.
+    put = sch.cache_write(partial, 0, "global")
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "global")
     if groups[1] > 1:
         # A tile of columns is no box of several dimensions, and memory is as large as the box around it.
         for own in (partial, put):
@@ -126,14 +127,14 @@ def _rows_of_threads(
     for y, x in threads:
         sch.bind(y, "threadIdx.y")
         sch.bind(x, "threadIdx.x")
-    sch.set_scope(put, 0, "shared")
-    if after:
-        sch.set_scope(block, 0, "local")
     sch.unroll(parts[0].rest[-2])
     sch.unroll(parts[2].rest[0])
     for lane in lanes:
         if plan.lanes > 1:
             sch.vectorize(lane)
+    sch.set_scope(put, 0, "shared")
+    sch.set_scope(partial, 0, "local")
+    sch.set_scope(block, 0, "local")
 
 
 class _Tiled(NamedTuple):
