@@ -19,6 +19,7 @@ threads meet barriers apart from each other, or the form cannot be told, `reason
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from loopwright.analysis.thread_axes import (
@@ -65,6 +66,7 @@ from loopwright.ir import (
     seq,
 )
 
+_KERNELS: Final = 64  # whose regions are kept
 _UNIFORM: Final = (ForKind.SERIAL, ForKind.UNROLLED)
 
 
@@ -79,6 +81,14 @@ class Regions:
         self.implied = True
         self.reason: str | None = None  # why the regions are not known
         self.divergent: list[tuple[Stmt, Expr, tuple[Axis, ...]]] = []  # barriers that only some threads may reach
+
+    def add(self, other: Regions) -> None:
+        """Take over what is known of another part of the program."""
+        self.aliases |= other.aliases
+        self.kernels |= other.kernels
+        self.hoisted |= other.hoisted
+        self.divergent += other.divergent
+        self.reason = self.reason or other.reason
 
 
 @deep
@@ -109,7 +119,18 @@ class _Write(Rewriter):
     def _threads(self, node: For | AttrStmt) -> Stmt:
         if not is_thread_tag(tag_of(node)):
             return self.rebuild(node)
-        return _Kernel(self.regions, node).write()
+        own = _of_kernel(node, self.regions.implied)
+        self.regions.add(own)
+        return own.body
+
+
+@lru_cache(maxsize=_KERNELS)
+def _of_kernel(outermost: For | AttrStmt, implied: bool) -> Regions:
+    """The regions of one kernel. Steps of a schedule change one kernel, and ask for the regions of all."""
+    regions = Regions(outermost)
+    regions.implied = implied
+    regions.body = _Kernel(regions, outermost).write()
+    return regions
 
 
 class _Kernel:

@@ -89,6 +89,7 @@ from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
 from loopwright.transform.passes.specialize_full_vectors import specialize_full_vectors
+from loopwright.transform.passes.trim_grid import trim_grid
 from loopwright.transform.passes.unify_lanes import unify_lanes
 from loopwright.transform.passes.unroll_loops import unroll_loops, unroll_small_loops
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
@@ -194,6 +195,7 @@ __all__ = [
     "specialize_full_vectors",
     "split_host_device",
     "stages",
+    "trim_grid",
     "unify_lanes",
     "unroll_loops",
     "unroll_small_loops",

@@ -60,6 +60,7 @@ from loopwright.transform.passes.simplify import simplify
 from loopwright.transform.passes.skip_asserts import skip_asserts
 from loopwright.transform.passes.software_pipeline import software_pipeline
 from loopwright.transform.passes.specialize_full_vectors import specialize_full_vectors
+from loopwright.transform.passes.trim_grid import trim_grid
 from loopwright.transform.passes.unify_lanes import unify_lanes
 from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
@@ -203,6 +204,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(vectorize_loops, 2),
         Step(widen_accesses, 2),  # after it: what is a vector now may be one load
         Step(scalarize_vectors, 2),
+    ),
+    simplify: (
+        Step(simplify, 3),
+        Step(trim_grid, 3),  # after it: conditions are sums again; before choose_index_width: extents are indices
     ),
 }
 GPU_PIPELINE: list[Step] = [part for step in CPU_PIPELINE for part in _GPU.get(step.run, (step,))]

@@ -1,6 +1,6 @@
 """Interleaving: a few channels, each contiguous in memory of its own, become neighbours in the result: stacks, pixels.
 
-    for i, c in T.grid(n, 2):                    →    for b in blockIdx.x, t in threadIdx.x, 4 times:   two pixels
+    for i, c in T.grid(n, 2):                    →    for b in blockIdx.x, t in threadIdx.x:      two pixels a thread
         C[i, c] = A[i] if c < 1 else B[i]                 A_local[2], B_local[2] = A[…], B[…]     8 bytes a load
                                                           for i, c: C_local[…] = …                registers
                                                           C[…] = C_local[4]                       16 bytes a store
@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from loopwright.autosched.choices import option
-from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import BlockFacts
-from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, GpuMachine
+from loopwright.autosched.gpu.machine import BLOCK_BYTES, USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.small_steps import fused, loops_below, operand_of
 from loopwright.ir import Buffer
 from loopwright.schedule import Schedule
@@ -35,10 +34,7 @@ class Pixels(NamedTuple):
 def interleave(sch: Schedule, facts: BlockFacts, pixels: Pixels, machine: GpuMachine, decision: Decision) -> None:
     """A thread loads neighbours of each operand, and stores a vector of pixels, several times."""
     threads, lanes = machine.threads(USUAL_THREADS), pixels.lanes
-    cells = lanes * (facts.axes[pixels.channel].extent or 1)
-    several = IN_FLIGHT
-    while several > 1 and size_of(facts.axes) < several * threads * cells * machine.blocks_at_once(threads):
-        several //= 2
+    several = max(1, BLOCK_BYTES // (threads * VECTOR_BYTES))
     several = option("vectors at once", several, 1, 2, 4, 8)
     block = sch.get_block(facts.name)
     store = sch.cache_write(block, 0, "local")
@@ -63,4 +59,4 @@ def interleave(sch: Schedule, facts: BlockFacts, pixels: Pixels, machine: GpuMac
     sch.vectorize(lane)
     channel, pixel = facts.axes[pixels.channel].name, facts.axes[pixels.pixel].name
     decision.chose(f"{lanes} of {pixel} and all of {channel} a thread", "interleaved in registers, they are one store")
-    decision.chose(f"{several} times, {threads} threads a block", "all loads of a thread are under way at once")
+    decision.chose(f"{several} times, {threads} threads a block", "what all blocks move lies close together")

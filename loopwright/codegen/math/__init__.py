@@ -5,6 +5,6 @@ one family, in the words of `body.py`. Open `table.py` first: it lists which fun
 to the C library.
 """
 
-from loopwright.codegen.math.table import C_LIBRARY, body_types, expand, has_body
+from loopwright.codegen.math.table import C_LIBRARY, TAME_QUOTIENTS, body_types, expand, has_body
 
-__all__ = ["C_LIBRARY", "body_types", "expand", "has_body"]
+__all__ = ["C_LIBRARY", "TAME_QUOTIENTS", "body_types", "expand", "has_body"]

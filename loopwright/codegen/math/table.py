@@ -26,6 +26,9 @@ from loopwright.codegen.math.division import division_bodies
 from loopwright.runtime.dtype import DataType
 from loopwright.target.cpu import CpuDescription
 
+# Functions whose divisors are from 1 to 2^100, and whose quotients are no larger: no case of a division is special.
+TAME_QUOTIENTS: Final = frozenset({("sigmoid", "float32"), ("tanh", "float32")})
+
 # (function, element type) → the body, from arguments of that type with any number of lanes
 BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp", "float32"): exp.exp_float32,

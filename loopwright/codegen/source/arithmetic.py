@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.math import TAME_QUOTIENTS
 from loopwright.codegen.small_floats import is_small_float
 from loopwright.codegen.source.code import (
     COMPARISON,
@@ -19,6 +20,7 @@ from loopwright.codegen.source.code import (
     infix,
     nested,
 )
+from loopwright.codegen.source.helpers import QUOTIENT
 from loopwright.codegen.source.intervals import Intervals
 from loopwright.codegen.source.types import literal, unsigned_type, value_type
 from loopwright.codegen.source.value_writer import ValueWriter
@@ -175,6 +177,8 @@ def _float(emitter: ValueWriter, node: ir.BinaryExpr, a: Code, b: Code) -> Code:
             return Code(f"-{a.within(PRIMARY)}", UNARY, a.depth + 1)
         return infix(simple[1], a, b, simple[2])
     if isinstance(node, ir.Div):
+        if (emitter.body_of, str(node.dtype)) in TAME_QUOTIENTS and emitter.helpers.has_instruction(QUOTIENT):
+            return call(emitter.helpers.quotient(), a, b)
         return infix("/", a, b, PRODUCT)
     emitter.helpers.headers.add("math.h")
     if isinstance(node, ir.FloorDiv):

@@ -15,6 +15,7 @@ from loopwright.codegen.source.types import literal, suffix, unsigned_type, valu
 from loopwright.runtime.dtype import DataType
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+QUOTIENT: Final = "quotient_f32"
 _SIGNS: Final = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -53,6 +54,14 @@ class Helpers:
                 used.update(_WORD.findall(self.definitions[name]))
             else:
                 del self.definitions[name]
+
+    def has_instruction(self, name: str) -> bool:
+        """Whether a machine has instructions of its own for the function."""
+        return OWN_PREFIX + name in self.machine
+
+    def quotient(self) -> str:
+        """a / b of float32, for b from 1 to 2^100 and a / b no larger: no case is special."""
+        return self.define(QUOTIENT, "float", "float a, float b", "return a / b;")
 
     # --- integers -------------------------------------------------------------------------------------------------
 

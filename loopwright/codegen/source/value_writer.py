@@ -16,5 +16,6 @@ class ValueWriter(Protocol):
     helpers: Helpers
     intervals: Intervals
     in_index: bool
+    body_of: str
 
     def call_body(self, name: str, source: DataType, target: DataType, *values: Code) -> Code: ...

@@ -32,6 +32,7 @@ from loopwright.ir import (
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.proof.lemmas import beside, memory_named
+from loopwright.schedule.proof.thread_reduction_order import only_turns_change, runs_alike
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
 
@@ -50,6 +51,7 @@ def with_kind(view: View, loop: For, kind: ForKind, binding: IterVar | None = No
     if ForKind.THREAD_BINDING not in (kind, loop.kind):
         return Step(after, Proof.ORDER_KEPT, concurrent=concurrent, at=loop)
     is_ordered = all([write_regions(func.body).body is func.body for func in (view.function, after)])
+    is_ordered = is_ordered or runs_alike(view.function, after) or only_turns_change(View(after), loop.loop_var)
     owned = owned_memory(after.body)
     proof = Proof.ORDER_KEPT if is_ordered and not owned else Proof.VALUES
     return Step(after, proof, concurrent=concurrent, at=loop, buffers=owned if is_ordered else None)

@@ -253,7 +253,7 @@ class CollectUses(Visitor):
         least = zero if self.facts.can_prove(low.min_value <= zero) else low.min_value
         greatest = high.max_value
         for guard in self.guards if first is last else ():
-            most = self._guarded(last, guard, hidden)
+            most = self._under_guard(last, guard, hidden)
             if most is not None and self.facts.can_prove(most < greatest):
                 greatest = most
         if self.facts.can_prove(greatest >= size - 1):
@@ -262,7 +262,7 @@ class CollectUses(Visitor):
             return None  # all of it
         return Span(least, greatest)
 
-    def _guarded(self, index: Expr, guard: LT | LE, hidden: Container[Var]) -> Expr | None:
+    def _under_guard(self, index: Expr, guard: LT | LE, hidden: Container[Var]) -> Expr | None:
         """The greatest value of an index that is a guarded value, but for what is known around the allocation."""
         most = self.facts.simplify(index - guard.a + guard.b - (1 if isinstance(guard, LT) else 0))
         return None if uses_var(most, hidden.__contains__) else most

@@ -58,15 +58,18 @@ def test_all_threads_but_the_last_run_without_guards():
     assert "if (blockIdx_x * 256 + threadIdx_x < 769) {" in kernel and "} else {" in kernel
 
 
-def test_several_vectors_are_under_way_where_there_is_enough_to_do():
-    def plan(n):
-        A = te.placeholder((n,), name="A")
+def test_a_block_has_a_few_kibibytes_of_each_operand():
+    def plan(n, **kinds):
+        A = te.placeholder((n,), name="A", **kinds)
         B = te.compute((n,), lambda i: A[i], name="B")
         return autosched.apply([A, B], "nvidia/nvidia-h200").explain()
 
-    assert "4 vectors a thread" in plan(2**26 + 1)
-    assert "1 vector a thread" in plan(2**18)
+    assert "1 vector a thread, 256 threads a block" in plan(2**26 + 1)
+    assert "vectors of 8" in plan(2**26, dtype="float16") and "1 vector a thread" in plan(2**26, dtype="float16")
     assert "537 MB at 4.22 TB/s" in plan(2**26 + 1)
+    A = te.placeholder((2**24 + 1,), name="A")
+    B = te.compute((2**24,), lambda i: A[i + 1], name="B")
+    assert "4 elements a thread" in autosched.apply([A, B], "nvidia/nvidia-h200").explain()
 
 
 def test_a_row_is_added_to_all_rows():

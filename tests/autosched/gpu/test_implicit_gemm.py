@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te, topi
+from loopwright.autosched.choices import Choices
 from loopwright.topi.testing.convolution import conv_python
 
 EMULATED = "cuda -model=emulated"
@@ -65,6 +66,12 @@ def test_epilogue_in_registers():
         [a, w, bias, topi.nn.relu(biased)],
         lambda a, w, b: np.maximum(conv_python(a, w, 1, 1, 1, 1, "NCHW") + b.reshape(16, 1, 1), 0),
     )
+
+
+def test_parts_of_the_sum():
+    a, w, y = convolution((1, 64, 4, 5), (17, 64, 2, 3), "NCHW", padding=1)
+    with Choices({"0.splits": {"value": 4}}):
+        run([a, w, topi.nn.relu(y)], lambda a, w: np.maximum(conv_python(a, w, 1, 1, 1, 1, "NCHW"), 0))
 
 
 def test_a_product_over_two_axes():

@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te, topi
+from loopwright.autosched.gpu.rules import transpose
 from loopwright.codegen.source.cuda.emulate import ORDERS
 
 EMULATED = "cuda -model=emulated"
@@ -34,25 +35,27 @@ def rule(args, target=EMULATED):
     return autosched.apply(args, target).explain()
 
 
-PERMUTATIONS = [
+MATRICES = [
     ((33, 65), (1, 0), "float32"),
     ((64, 31), (1, 0), "float16"),
     ((64, 130), (1, 0), "float16"),
     ((40, 50), (1, 0), "float64"),
     ((132, 130), (1, 0), "int8"),
-    ((132, 136), (1, 0), "uint8"),
     ((35, 36), (1, 0), "bool"),
+]
+ARRAYS = [
     ((3, 20, 17), (0, 2, 1), "int32"),
     ((5, 17, 40), (2, 0, 1), "float32"),
-    ((17, 5, 40), (2, 1, 0), "float32"),
+    ((17, 5, 40), (2, 1, 0), "uint8"),
     ((2, 20, 6, 7), (0, 2, 3, 1), "float16"),
     ((2, 6, 7, 32), (0, 3, 1, 2), "int64"),
 ]
 
 
-def test_permutations():
+@pytest.mark.parametrize("permutations", [MATRICES, ARRAYS], ids=["matrices", "arrays"])
+def test_permutations(permutations):
     inputs, outputs, given, wanted = [], [], [], []
-    for shape, axes, dtype in PERMUTATIONS:
+    for shape, axes, dtype in permutations:
         A = te.placeholder(shape, dtype, name="A")
         B = topi.transpose(A, axes)
         assert ": transpose" in rule([A, B]) and "refused" not in rule([A, B])
@@ -144,9 +147,42 @@ def test_open_sizes():
     Q = te.compute((20, n), lambda i, j: P[j, i] * 2, name="Q")
     assert ": transpose" in rule([A, B]) and ": transpose" in rule([P, Q])
     module = lw.build([A, P, B, Q], target=EMULATED, autosched=True)
+    source = module.get_source("host")
+    assert "32768" in source  # blocks along y at most, where a dimension is cut in two
     for shape in ((1, 1), (33, 65), (64, 20), (0, 4)):
         a, p = values(shape), values((shape[0], 20))
         b, q = np.zeros(shape[::-1], "float32"), np.zeros((20, shape[0]), "float32")
         module(a, p, b, q)
         np.testing.assert_array_equal(b, a.T * 2)
         np.testing.assert_array_equal(q, p.T * 2)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("float16", 2), ("int8", 4)])
+def test_open_sizes_of_narrow_types_are_squares(dtype, lanes):
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n, m), dtype, name="A")
+    args = [A, topi.transpose(A)]
+    assert f"squares of {lanes} × {lanes} turned in registers" in rule(args)
+    module = lw.build(args, target=EMULATED, autosched=True)
+    for shape in ((1, 1), (64, 132), (65, 130), (130, 67), (0, 4)):
+        a = values(shape, dtype)
+        for start in (0, 1):  # the second one is not aligned
+            memory = np.zeros(a.size + 1, dtype)[start : start + a.size].reshape(shape)
+            memory[...] = a
+            b = np.zeros(shape[::-1], dtype)
+            module(memory, b)
+            np.testing.assert_array_equal(b, a.T)
+
+
+def test_more_matrices_and_tiles_than_a_grid_has_room_for(monkeypatch):
+    monkeypatch.setattr(transpose, "_BLOCKS_ACROSS", 2)
+    b, n, m = te.var("b"), te.var("n"), te.var("m")
+    A, M = te.placeholder((b, n, m), name="A"), te.placeholder((n, m), name="M")
+    plan = autosched.apply([A, M, topi.transpose(A, (0, 2, 1)), topi.transpose(M)], EMULATED)
+    module = lw.build(plan.mod, target=EMULATED)
+    for shape in ((5, 3, 70), (1, 33, 400)):
+        a, matrix = values(shape), values(shape[1:])
+        c, d = np.zeros((shape[0], shape[2], shape[1]), "float32"), np.zeros(shape[:0:-1], "float32")
+        module(a, matrix, c, d)
+        np.testing.assert_array_equal(c, a.transpose(0, 2, 1))
+        np.testing.assert_array_equal(d, matrix.T)

@@ -2,16 +2,16 @@
 
     for i, j in T.grid(1000, 72):      →    for b in T.thread_binding(…, thread="blockIdx.x"):
         C[i, j] = A[i, j] + B[j]                for t in T.thread_binding(256, thread="threadIdx.x"):
-                                                    for u in T.unroll(2):
-                                                        for v in T.vectorized(4): C[…] = …
+                                                    for v in T.vectorized(4): C[…] = …
 
-A thread loads and stores 16 bytes at once where neighbours in the result are neighbours in what is read, and several
-vectors are under way; a warp's threads are neighbours. Where rows begin at any address, or cells are picked, a thread
-does single elements, 256 apart, so that the warp still reads whole lines. What is no multiple of a vector is guarded:
-all threads but those at the end run without the guard (`separate_full_tiles`). Rows whose length is known only when the
-program runs are cut into pieces of a block each: a quotient for each element would take longer than memory. Channels
-that are few, last in what is read and first in the result are all done by one thread, which uses up its lines at once.
-Those that are last in the result, and contiguous elsewhere, are interleaved in registers (`gpu/interleaving.py`).
+A thread loads and stores 16 bytes at once where neighbours in the result are neighbours in what is read; a warp's
+threads are neighbours, and a block has a few KiB of each operand (`benchmarks/gpu/elementwise_forms.py`). Where rows
+begin at any address, or cells are picked, a thread does single elements, 256 apart, so that the warp still reads whole
+lines. What is no multiple of a vector is guarded: all threads but those at the end run without the guard
+(`separate_full_tiles`). Rows whose length is known only when the program runs are cut into pieces of a block each: a
+quotient for each element would take longer than memory. Channels that are few, last in what is read and first in the
+result are all done by one thread, which uses up its lines at once. Those that are last in the result, and contiguous
+elsewhere, are interleaved in registers (`gpu/interleaving.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from loopwright.autosched.contiguous import size_of
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts, const, element_strides, loads_of
 from loopwright.autosched.gpu.interleaving import Pixels, interleave
-from loopwright.autosched.gpu.machine import IN_FLIGHT, USUAL_THREADS, VECTOR_BYTES, GpuMachine
+from loopwright.autosched.gpu.machine import BLOCK_BYTES, IN_FLIGHT, USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
+from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
 from loopwright.autosched.small_steps import fused
@@ -105,11 +106,8 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     sch.unroll(some)
     if form.lanes > 1:
         sch.vectorize(lane)
-    what = "elements" if form.lanes == 1 else "vectors"
-    why = "loads that are under way together hide the latency of memory"
-    if several == 1:
-        what, why = what[:-1], "more would leave threads without work, or take registers that they need"
-    decision.chose(f"{several} {what} a thread, {threads} threads a block", why)
+    what = ("element" if form.lanes == 1 else "vector") + "s" * (several > 1)
+    decision.chose(f"{several} {what} a thread, {threads} threads a block", "what all blocks move lies close together")
     note_roofline(decision, [facts], machine)
 
 
@@ -321,11 +319,12 @@ def _is_aligned(stream: Stream, access: Access, streams: Streams, outer: Sequenc
 
 
 def _several(facts: BlockFacts, form: _Form, threads: int, machine: GpuMachine) -> int:
-    """How many vectors a thread loads before it computes; fewer where there are not enough for all multiprocessors."""
-    buffers = {access.buffer for access in facts.reads}
-    wanted = max(1, IN_FLIGHT // max(1, len(buffers)))
-    if form.lanes == 1:
-        wanted = max(2, wanted)
+    """How many vectors a thread does: its block has a few KiB of each operand, and there is work for all.
+
+    With more, each thread has more loads under way, but what all blocks move at a time is further apart in memory.
+    """
+    widest = max([bytes_of(str(access.buffer.dtype)) for access in (*facts.reads, *facts.writes)])
+    wanted = max(1, min(IN_FLIGHT, BLOCK_BYTES // (threads * form.lanes * widest)))
     if facts.costly_calls > 2:
         wanted = min(wanted, 2)  # their registers are more than the loads'
     if any(axis.extent is None for axis in facts.axes):

@@ -209,7 +209,10 @@ def _turned(match: _Match, streams: Streams) -> list[Stream]:
 
 
 def _is_aligned(facts: BlockFacts, match: _Match, streams: Streams, lanes: int) -> bool:
-    """Whether the vectors of all rows begin at multiples of a vector."""
+    """Whether the vectors of all rows begin at multiples of a vector; sizes that are not known are taken for such.
+
+    Where they are none when the program runs, it is another version of the kernel that does.
+    """
     turned = [read.buffer for read in match.operands]
     for stream, access in zip(streams.all, (*facts.writes, *facts.reads), strict=True):
         moving = match.across if access.buffer in turned else match.along
@@ -217,11 +220,13 @@ def _is_aligned(facts: BlockFacts, match: _Match, streams: Streams, lanes: int) 
             continue
         strides = element_strides(access.buffer)
         for form, stride in zip(access.forms, strides, strict=True):
-            if form is None or stride is None or (form.const * stride) % lanes:
+            if form is None or (form.const * (stride or 0)) % lanes:
                 return False
         for position, axis in enumerate(facts.axes):
             step = stream.step(position)
-            if position != moving and axis.extent != 1 and (step is None or step % lanes):
+            if axis.extent == 1 or position == moving:
+                continue
+            if stream.steps[position] is None or (step is not None and step % lanes):
                 return False
         if stream.step(moving) != 1:
             return False
@@ -264,7 +269,13 @@ def _bind_tiles(sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], acros
         sch.bind(block, "blockIdx.x")
         return block
     if outer:
-        sch.bind(fused(sch, outer), "blockIdx.z")
+        # A grid is no longer than that along z: where there are more matrices, a block does several.
+        far, near = sch.split(fused(sch, outer), [None, _BLOCKS_ACROSS])
+        sch.reorder(near, across, along, far)
+        sch.bind(near, "blockIdx.z")
+        sch.bind(across, "blockIdx.y")
+        sch.bind(along, "blockIdx.x")
+        return far
     else:
         far, across = sch.split(across, [None, _BLOCKS_ACROSS])
         sch.bind(far, "blockIdx.z")

@@ -51,3 +51,28 @@ def test_extrema_are_one_instruction():
     np.testing.assert_array_equal(low, np.minimum(a, b))
     np.testing.assert_array_equal(high, np.maximum(a, b))
     assert np.signbit(low[3:5]).all() and not np.signbit(high[3:5]).any()
+
+
+@pytest.mark.parametrize("function", ["tanh", "sigmoid"])
+def test_quotients_without_special_cases_take_no_branch(function):
+    A = te.placeholder((64,), name="A")
+    B = te.compute((64,), lambda i: getattr(tir, function)(A[i]), name="B")
+    source = lw.build([A, B], target="cuda -model=emulated", autosched=True).get_source()
+    assert "lw_quotient_f32(" in source and 'asm("rcp.approx.ftz.f32 %0, %1;"' in source
+    C = te.compute((64,), lambda i: A[i] / (A[i] + 1.0), name="C")
+    assert "quotient" not in lw.build([A, C], target="cuda -model=emulated", autosched=True).get_source()
+
+
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_such_quotients_are_right_whatever_the_reciprocal_rounds_to(off):
+    """The steps of the CUDA text, in float64 where they are exact, from a reciprocal `off` units off."""
+    rng = np.random.default_rng(0)
+    b = np.exp2(rng.uniform(0, 30, 100000)).astype("float32")
+    a = (rng.uniform(-1, 1, b.size) * b * np.exp2(-rng.integers(0, 60, b.size).astype("float64"))).astype("float32")
+    r = np.float32(1) / b
+    r += off * np.spacing(r)
+    q = a * r
+    rest = (a.astype("float64") - q.astype("float64") * b).astype("float32")
+    got = (rest.astype("float64") * r + q).astype("float32")
+    exact = a.astype("float64") / b
+    assert np.max(np.abs(got - exact) / np.spacing(np.abs(exact).astype("float32"))) <= 0.51

@@ -9,7 +9,7 @@ A warp is 4 threads along the columns by 8 along the rows, so that its loads of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ _OTHER_REGISTERS: Final = 24  # of a thread, for addresses and counters
 _OF_PEAK: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
 _L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
 _EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
+_BESIDE: Final = 0.1  # of the shorter one of arithmetic and memory, which the longer one does not hide
 _HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
 
 
@@ -114,6 +115,15 @@ class Size:
     def flops(self) -> float:
         return 2.0 * self.m * self.n * self.k * self.batch
 
+    @property
+    def bytes(self) -> int:
+        """Of operands and result."""
+        return (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * self.itemsize
+
+    def split(self, splits: int) -> Size:
+        """One product for each part of the reduction."""
+        return replace(self, k=self.k // splits, batch=self.batch * splits)
+
     def blocks(self, tile: Tile) -> int:
         return ceil(self.m / tile.rows) * ceil(self.n / tile.columns) * self.batch
 
@@ -128,6 +138,7 @@ class Plan(NamedTuple):
     rows: Side
     columns: Side
     stores_vectors: bool
+    splits: int  # parts of the reduction, which other blocks compute
 
 
 def vector_of(itemsize: int) -> int:
@@ -164,11 +175,18 @@ _SHAPES: Final = (
     (16, 2, 2, 2),  # 128 × 64
     (8, 2, 2, 2),  # 64 × 64, 64 threads
     (8, 4, 1, 1),  # 32 × 64, 4 × 4 a thread
+    (4, 4, 1, 2),  # 16 × 128, 4 × 8 a thread, 64 threads
+    (2, 8, 1, 2),  # 8 × 256
+    (16, 2, 2, 1),  # 128 × 32, 8 × 4 a thread, 128 threads
+    (16, 1, 2, 1),  # 128 × 16, 8 × 4 a thread, 64 threads
 )
 
 
-def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
+def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> float:
     """How long the product takes with that tile: the multiprocessor that has most blocks is the last one ready."""
+    if splits > 1:
+        parts = splits * size.m * size.n * size.batch * size.itemsize
+        return seconds(tile, size.split(splits), machine) + machine.launch + 2 * parts / machine.bandwidth_of(parts)
     blocks = size.blocks(tile)
     each = ceil(blocks / machine.multiprocessors)
     together = min(each, max(1, tile.resident(size.itemsize, machine)))
@@ -177,7 +195,9 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
     start = 1.0 + 1.5 * tile.depth / size.k  # the first slab arrives before anything is computed
     arithmetic = each * flops * start * max(1, size.itemsize // 4) / rate
     read = (tile.rows + tile.columns) * size.k * size.itemsize * blocks
-    return arithmetic + _EXPOSED * read / (_L2 * machine.bandwidth)
+    computed = arithmetic + _EXPOSED * read / (_L2 * machine.bandwidth)
+    memory = size.bytes / machine.bandwidth_of(size.bytes)
+    return max(computed, memory) + _BESIDE * min(computed, memory)
 
 
 def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
