@@ -57,7 +57,8 @@ def reduce_columns(
         lanes = 1
     itemsize = max([bytes_of(str(access.buffer.dtype)) for access in facts.reads], default=4)
     sizes = facts.extent(columns), facts.extent(outer)
-    plan = column_plan(facts.extent(facts.reduce), *sizes, lanes, itemsize, machine)
+    held = lanes * bytes_of(facts.dtype)
+    plan = column_plan(facts.extent(facts.reduce), *sizes, lanes, itemsize, machine, held=held)
     decision.chose(
         f"{plan.x} × {plan.y} threads a block, {plan.lanes} columns each",
         f"a warp reads whole lines; {plan.several} rows are under way together",
@@ -72,7 +73,7 @@ def reduce_columns(
     partial = sch.rfactor(chunks, 0)
     sch.reorder(chunks, *sch.get_loops(partial)[: len(outer) + 1])
     _in_blocks(sch, partial, plan, [], (len(outer) + 1, len(columns)))
-    own = column_plan(number, *sizes, lanes, bytes_of(facts.dtype), machine, may_chunk=False)
+    own = column_plan(number, *sizes, lanes, bytes_of(facts.dtype), machine, may_chunk=False, held=held)
     _in_blocks(sch, block, own, names, groups)
     decision.chose(f"chunks of {plan.chunk} rows", "the columns are too few to keep all multiprocessors busy")
 
