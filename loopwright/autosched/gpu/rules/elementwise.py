@@ -31,13 +31,14 @@ from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
-from loopwright.autosched.small_steps import fused
+from loopwright.autosched.small_steps import fused, loops_below
 from loopwright.autosched.streams import Stream, Streams
 from loopwright.ir import Call, CompareExpr, Var, collect, substitute, uses_var
 from loopwright.ir.visitor import variables_in
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
+_STORED_BYTES: Final = 8  # of neighbours that are loaded one by one
 _LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
 _NARROW: Final = 8  # elements at most, of rows that a thread reads whole
 _MUCH_SMALLER: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
@@ -84,6 +85,10 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
     threads = machine.threads(USUAL_THREADS)
     several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
+    block = sch.get_block(facts.name)
+    if form.is_guarded:
+        store = sch.cache_write(block, 0, "local")
+        loops = [sch.get_loops(store)[position] for position in order]
     outer, row = loops[: len(loops) - form.row], loops[len(loops) - form.row :]
     piece = several * threads * form.lanes
     if form.is_cut:
@@ -103,6 +108,9 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
         sch.bind(blocks, "blockIdx.x")
     sch.reorder(thread, some, lane)
     sch.bind(thread, "threadIdx.x")
+    if form.is_guarded:
+        sch.compute_at(block, some)
+        sch.unroll(loops_below(sch, block, some)[-1])
     sch.unroll(some)
     if form.lanes > 1:
         sch.vectorize(lane)
@@ -185,6 +193,7 @@ class _Form(NamedTuple):
     row: int
     is_cut: bool  # a row has a length that is known only when the program runs
     why: str
+    is_guarded: bool = False  # neighbours are loaded one by one, and stored together
 
 
 def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
@@ -196,7 +205,27 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     while result.lanes == 1 and lanes > 2 and lanes * widest > _LEAST_BYTES:
         lanes //= 2
         result = _form_of(lanes, facts, streams, order)
-    return result if result.lanes > 1 else first
+    return result if result.lanes > 1 else _guarded(facts, streams, order, widest) or first
+
+
+def _guarded(facts: BlockFacts, streams: Streams, order: Sequence[int], widest: int) -> _Form | None:
+    """A few neighbours of which each asks which load it does, as in a padding: they share what is computed of a row."""
+    last = next((position for position in reversed(order) if facts.axes[position].extent != 1), order[-1])
+    if facts.axes[last].var not in _asked(facts) or any([axis.extent is None for axis in facts.axes]):
+        return None
+    if len(facts.stores) != 1 or not facts.writes_in_order or len(order) != len(facts.write.buffer.shape):
+        return None
+    if any([stream.step(last) not in (0, 1) or (stream.is_store and stream.step(last) == 0) for stream in streams.all]):
+        return None
+    lanes, count = _STORED_BYTES // widest, facts.axes[last].extent or 1
+    while lanes > 1 and count % lanes:
+        lanes //= 2
+    others = [position for position in order if position != last]
+    stores = zip(streams.stores, facts.writes, strict=True)
+    if lanes < 2 or not all([_is_aligned(stream, access, streams, others, lanes) for stream, access in stores]):
+        return None
+    why = f"{lanes * widest} bytes are one store; which load a thread does differs between them"
+    return _Form(lanes, len(order) - order.index(last), False, why, is_guarded=True)
 
 
 def _form_of(lanes: int, facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
