@@ -246,3 +246,25 @@ def test_padded_rows_are_loaded_one_by_one_and_stored_together():
     check([*inputs, *outputs], given, *wanted)
     odd = te.placeholder((3, 5, 7), name="A")
     assert "single elements" in autosched.apply([odd, topi.nn.pad(odd, (0, 1, 1), (0, 1, 1))], EMULATED).explain()
+
+
+def test_results_of_the_same_operands_are_one_kernel():
+    n, m = te.var("n"), te.var("m")
+    for shape, sizes in (((1003,), (1003,)), ((n, m), (7, 36))):
+        A, B = te.placeholder(shape, name="A"), te.placeholder(shape, name="B")
+        total, apart = topi.add(A, B), topi.subtract(A, B)
+        after = topi.abs(apart)
+        a, b = values(*sizes), values(*sizes)
+        is_open = shape == (n, m)
+        plan, source = check([A, B, total, apart, after], [a, b], a + b, a - b, abs(a - b))
+        assert f"T_add, T_subtract{'' if is_open else ', T_abs'}: element-wise, together" in plan
+        assert len(set(re.findall(r"main_kernel(?:_\d+)?\b", source))) == 1 + is_open
+
+
+def test_results_that_share_nothing_large_are_kernels_of_their_own():
+    A, B, R = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B"), te.placeholder((64,), name="R")
+    first = te.compute((64, 64), lambda i, j: A[i, j] + R[j], name="first")
+    other = te.compute((64, 64), lambda i, j: B[i, j] + R[j], name="other")
+    turned = te.compute((64, 64), lambda i, j: first[j, i] + 1, name="turned")
+    plan = autosched.apply([A, B, R, first, other, turned], EMULATED).explain()
+    assert "element-wise, together" not in plan
