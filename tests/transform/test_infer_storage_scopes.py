@@ -51,7 +51,7 @@ def test_lanes_have_memory_of_their_own(scope):
             for j in T.vectorized(3):
                 S = T.decl_buffer((1,), "int32", scope=scope)
                 S[0] = A[bx, j]
-                for k in range(3):
+                for _ in range(3):
                     S[0] = S[0] * 2 + A[bx, j]
                 B[bx, j] = S[0]
 
