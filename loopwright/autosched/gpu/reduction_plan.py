@@ -78,9 +78,11 @@ def column_plan(
     itemsize: int,
     machine: GpuMachine,
     may_chunk: bool = True,
+    held: int = 16,
 ) -> ColumnPlan:
-    """How `others` times `columns` results of `rows` members each are shared out."""
-    threads, x = machine.threads(USUAL_THREADS), machine.warp
+    """How `others` times `columns` results of `rows` members each are shared out; a thread has `held` bytes of them."""
+    most = machine.threads(min(_MOST_THREADS, machine.static_shared_memory // held))  # which go through shared memory
+    threads, x = min(most, machine.threads(USUAL_THREADS)), machine.warp
     several = IN_FLIGHT if lanes > 1 else 2 * IN_FLIGHT
     if columns is None or others is None:
         x = min(x, ceil((columns or x * lanes) / lanes))
@@ -96,7 +98,7 @@ def column_plan(
     blocks = others * ceil(columns / (x * lanes))
     is_short = rows is not None and rows * x * lanes * itemsize <= _ALONE
     if blocks < machine.multiprocessors and (is_short or not may_chunk):
-        threads, several = machine.threads(_MOST_THREADS), 2 * IN_FLIGHT
+        threads, several = most, 2 * IN_FLIGHT
     y = _rows_of_threads(threads // x, rows)
     while 2 * x * y <= threads and x * lanes < columns:
         if x * y >= machine.warp and others * ceil(columns / (2 * x * lanes)) < machine.multiprocessors:

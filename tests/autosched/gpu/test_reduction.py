@@ -104,6 +104,18 @@ def test_columns():
     check([(3000, 64)], 0, "mean", kernels=2)
 
 
+def test_what_threads_pass_on_fits_into_shared_memory():
+    """16 sums of 4 bytes are 64 bytes a thread: 1024 threads would need more than a kernel gets."""
+    data = te.placeholder((2048, 64), "int8", name="data")
+    out = topi.sum(topi.cast(data, "int32"), 0)
+    plan = autosched.apply([data, out], EMULATED)
+    assert "reduction" in [decision.rule for decision in plan.decisions]
+    given, result = np.random.default_rng(0).integers(-99, 99, (2048, 64)).astype("int8"), np.zeros(64, "int32")
+    lw.build(plan.mod, target=EMULATED)(given, result)
+    np.testing.assert_array_equal(result, given.sum(0, dtype="int32"))
+    assert column_plan(2048, 64, 1, 16, 1, H200, held=64).y * 4 * 64 <= H200.static_shared_memory
+
+
 def test_axes_in_the_middle():
     check([(7, 33, 40, 20), (3, 5, 2, 3)], 1)
     check([(7, 33, 40, 20), (3, 5, 2, 3)], (0, 2, 3), "mean")
