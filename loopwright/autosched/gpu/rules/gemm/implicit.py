@@ -16,10 +16,17 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Axis
 from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
-from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
+from loopwright.autosched.gpu.rules.gemm.contraction import (
+    Contraction,
+    Piece,
+    contraction_of,
+    is_plain,
+    layout,
+    side_of,
+)
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, tiles_for, vector_of
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, tiles_for, vector_of
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
@@ -34,7 +41,6 @@ _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
 _SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 _MOST_UNROLLED_PARTS: Final = 16
-_MUCH: Final = 1.15  # times faster
 _DEPTHS: Final = (16, 8, 32, 64)
 
 
@@ -75,7 +81,7 @@ class ImplicitGemm:
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
         stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
         splits = splits_of(contraction, entries[at], padding)
-        if not self.may_split or not _splits_pay(tiles, sizes[_DEPTHS[0]], splits, machine):
+        if not self.may_split:
             splits = _in_one_part
         plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
@@ -107,15 +113,6 @@ def _in_one_part(tile: Tile) -> list[int]:
     return [1]
 
 
-def _splits_pay(
-    tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine
-) -> bool:
-    """Whether parts of a sum take much less time: an index of a part makes all proofs about an operand longer."""
-    whole = min([seconds(tile, size, machine) for tile in tiles], default=0.0)
-    parts = min([seconds(tile, size, machine, count) for tile in tiles for count in splits(tile)], default=0.0)
-    return whole > _MUCH * parts
-
-
 def schedule_contraction(
     sch: Schedule,
     contraction: Contraction,
@@ -137,8 +134,10 @@ def schedule_contraction(
         last, loaders = None, _operands(sch, part, plan, paddings)
         parts = _parts_of_result(part)
         block = sch.get_block(name)
-        sch.transform_layout(block, ("write", 0), layout(part.facts.spatial, *parts))
-        sch.transform_block_layout(block, layout(part.facts.axes, *parts, part.reduced(plan.tile.depth)))
+        if not is_plain(part.facts.spatial, *parts):
+            sch.transform_layout(block, ("write", 0), layout(part.facts.spatial, *parts))
+        if not is_plain(part.facts.axes, *parts, part.reduced(plan.tile.depth)):
+            sch.transform_block_layout(block, layout(part.facts.axes, *parts, part.reduced(plan.tile.depth)))
         _add_parts(sch, contraction, plan.splits, epilogue, machine)
     facts = program.after(sch).entry(name).facts
     product = None if facts is None else product_of(facts)
@@ -182,7 +181,7 @@ def _add_parts(
     block = sch.get_block(facts.name)
     own = sch.get_loops(block)
     sch.reorder(own[-1], *own[:-1])
-    if any(len(part) > 1 for part in parts) or [part[0].axis for part in parts] != list(facts.spatial):
+    if not is_plain(facts.spatial, *parts):
         part_axis = Axis(Var("part"), splits, True)
         axes = [part_axis, *facts.spatial]
         sch.transform_block_layout(block, layout(axes, [Piece(part_axis, 1, splits)], *parts))
@@ -287,7 +286,9 @@ def _operands(
         loader = sch.reindex_cache_read(block, position, "global", layout(facts.axes, *own))
         if access.buffer in paddings:
             sch.compute_inline(paddings[access.buffer])
-        sch.transform_block_layout(loader, layout([axis for axis in facts.axes if access.uses(axis.var)], *own))
+        used = [axis for axis in facts.axes if access.uses(axis.var)]
+        if not is_plain(used, *own):
+            sch.transform_block_layout(loader, layout(used, *own))
         loaders[sch.get(loader).writes[0].buffer] = loader
     return loaders
 

@@ -28,6 +28,7 @@ _EXPOSED: Final = 0.03  # of the time that all loads would take from memory: L2 
 _BESIDE: Final = 0.1  # of the shorter one of arithmetic and memory, which the longer one does not hide
 _ALONE_IN_BARRIERS: Final = 0.82
 _SPLIT: Final = 1.05  # a second kernel has to pay
+_PADDED_SPLIT: Final = 1.15  # conditions on what is loaded too
 
 
 class Side(NamedTuple):
@@ -192,7 +193,8 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> flo
     if splits > 1:
         parts = splits * size.m * size.n * size.batch * size.itemsize
         summed = machine.launch + 2 * parts / machine.bandwidth_of(parts)
-        return _SPLIT * (seconds(tile, size.split(splits), machine) + summed)
+        paid = _SPLIT if size.k % (splits * tile.depth) == 0 else _PADDED_SPLIT
+        return paid * (seconds(tile, size.split(splits), machine) + summed)
     blocks = size.blocks(tile)
     most = max(1, tile.resident(size.itemsize, machine))
     waves, rest = divmod(ceil(blocks / machine.multiprocessors), most)
