@@ -21,6 +21,7 @@ from loopwright.autosched.gpu.rules.windows import Windows
 GPU_RULES: Final[list[GpuRule]] = [
     Gemm(),  # first: a product is a reduction of rows too
     ImplicitGemm(),  # before windows: those of a convolution are a reduction of many
+    ImplicitGemm(may_split=False),
     Windows(),  # before reductions: a window is a short one
     MeanAndSquares(),  # before reductions, which it has two of
     Reduction(),  # before rows: those of a reduction alone may be too few, or too long
