@@ -4,7 +4,7 @@ row of    16 floats    4 threads × 4, 32 rows a block          one 16-byte load
 row of   500 floats    32 threads × 16, 4 rows a block         a warp needs no barrier
 row of  1000 floats    128 threads × 8                         more blocks: some load while others compute and store
 row of  8192 floats    512 threads × 16                        registers
-row of 50257 floats    1024 threads × 50                       shared memory: 50 values are too many registers
+row of 50257 floats    512 threads × 99                        all registers of a multiprocessor
 """
 
 from __future__ import annotations
