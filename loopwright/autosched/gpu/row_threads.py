@@ -23,6 +23,7 @@ _BLOCK: Final = 128  # threads of a block that has several rows
 _WAVES_OF_ROWS: Final = 2  # of blocks, before a thread has a part of several rows
 # Threads of a block that is alone on its multiprocessor, and the values that each of them can keep.
 _MOST: Final = ((1024, 40), (512, 100))
+LONGEST_KEPT: Final = max([threads * values for threads, values in _MOST])  # 4-byte values of a row in registers
 
 
 class RowThreads(NamedTuple):
