@@ -186,7 +186,7 @@ def test_a_choice_that_all_lanes_agree_on_is_between_vectors():
     plan, source = check([A, B, C], [a, b], np.concatenate([a, b], 1))
     assert "vectors of 8" in plan and "*(uint16x8 *)&T_concat" in source
     below = te.compute((64, 64), lambda i, j: te.if_then_else(j <= i, A[0, j], te.const(0, "float16")), name="D")
-    assert "differs between neighbours along" in autosched.apply([A, below], EMULATED).explain()
+    assert "one store; which load a thread does differs" in autosched.apply([A, below], EMULATED).explain()
 
 
 def test_rows_that_are_picked_by_wide_numbers_are_vectors():
@@ -230,3 +230,41 @@ def test_channels_that_no_vectors_hold_are_not_interleaved():
     for shape, channels in (((5, 7), 2), ((5, 12), 3)):
         parts = [te.placeholder(shape, name=f"A{k}") for k in range(channels)]
         assert "interleaved" not in autosched.apply([*parts, topi.stack(parts, -1)], EMULATED).explain()
+
+
+def test_padded_rows_are_loaded_one_by_one_and_stored_together():
+    inputs, outputs, given, wanted = [], [], [], []
+    for dtype, shape, lanes in (("float32", (3, 5, 8), 2), ("float16", (4, 5, 18), 4), ("int8", (2, 3, 6), 8)):
+        A = te.placeholder(shape, dtype, name="A")
+        padded = topi.nn.pad(A, (0, 1, 1), (0, 1, 1))
+        plan = autosched.apply([A, padded], EMULATED).explain()
+        assert f"vectors of {lanes}: 8 bytes are one store; which load a thread does differs" in plan
+        inputs.append(A)
+        outputs.append(padded)
+        given.append(values(*shape, dtype=dtype))
+        wanted.append(np.pad(given[-1], ((0, 0), (1, 1), (1, 1))))
+    check([*inputs, *outputs], given, *wanted)
+    odd = te.placeholder((3, 5, 7), name="A")
+    assert "single elements" in autosched.apply([odd, topi.nn.pad(odd, (0, 1, 1), (0, 1, 1))], EMULATED).explain()
+
+
+def test_results_of_the_same_operands_are_one_kernel():
+    n, m = te.var("n"), te.var("m")
+    for shape, sizes in (((1003,), (1003,)), ((n, m), (7, 36))):
+        A, B = te.placeholder(shape, name="A"), te.placeholder(shape, name="B")
+        total, apart = topi.add(A, B), topi.subtract(A, B)
+        after = topi.abs(apart)
+        a, b = values(*sizes), values(*sizes)
+        is_open = shape == (n, m)
+        plan, source = check([A, B, total, apart, after], [a, b], a + b, a - b, abs(a - b))
+        assert f"T_add, T_subtract{'' if is_open else ', T_abs'}: element-wise, together" in plan
+        assert len(set(re.findall(r"main_kernel(?:_\d+)?\b", source))) == 1 + is_open
+
+
+def test_results_that_share_nothing_large_are_kernels_of_their_own():
+    A, B, R = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B"), te.placeholder((64,), name="R")
+    first = te.compute((64, 64), lambda i, j: A[i, j] + R[j], name="first")
+    other = te.compute((64, 64), lambda i, j: B[i, j] + R[j], name="other")
+    turned = te.compute((64, 64), lambda i, j: first[j, i] + 1, name="turned")
+    plan = autosched.apply([A, B, R, first, other, turned], EMULATED).explain()
+    assert "element-wise, together" not in plan

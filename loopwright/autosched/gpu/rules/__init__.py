@@ -9,7 +9,7 @@ from typing import Final
 
 from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
-from loopwright.autosched.gpu.rules.elementwise import Elementwise
+from loopwright.autosched.gpu.rules.elementwise import Elementwise, Together
 from loopwright.autosched.gpu.rules.gemm import Gemm, ImplicitGemm
 from loopwright.autosched.gpu.rules.moments import MeanAndSquares
 from loopwright.autosched.gpu.rules.reduction import Reduction
@@ -26,6 +26,7 @@ GPU_RULES: Final[list[GpuRule]] = [
     Reduction(),  # before rows: those of a reduction alone may be too few, or too long
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is
+    Together(),  # before element-wise work alone, which it is
     Elementwise(),
     Scan(),  # before the default binding, which would run strips of columns in a thread each
     *DEFAULT_RULES,  # last: they take whatever is left

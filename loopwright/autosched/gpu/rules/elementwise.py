@@ -11,7 +11,8 @@ lines. What is no multiple of a vector is guarded: all threads but those at the 
 (`separate_full_tiles`). Rows whose length is known only when the program runs are cut into pieces of a block each: a
 quotient for each element would take longer than memory. Channels that are few, last in what is read and first in the
 result are all done by one thread, which uses up its lines at once. Those that are last in the result, and contiguous
-elsewhere, are interleaved in registers (`gpu/interleaving.py`).
+elsewhere, are interleaved in registers (`gpu/interleaving.py`). Blocks over the same cells that share operands are one
+kernel, which loads them once.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
-from loopwright.autosched.small_steps import fused
+from loopwright.autosched.small_steps import fused, loops_below
 from loopwright.autosched.streams import Stream, Streams
-from loopwright.ir import Call, CompareExpr, Var, collect, substitute, uses_var
+from loopwright.ir import Buffer, Call, CompareExpr, Var, collect, substitute, uses_var
 from loopwright.ir.visitor import variables_in
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
+_STORED_BYTES: Final = 8  # of neighbours that are loaded one by one
 _LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
 _NARROW: Final = 8  # elements at most, of rows that a thread reads whole
+_MOST_TOGETHER: Final = 4  # results in one kernel: their registers are as many as loads under way need
 _MUCH_SMALLER: Final = 8  # times smaller than the result: an operand of so few bytes comes from a cache
 
 
@@ -60,6 +63,86 @@ class Elementwise:
         facts = entries[0].facts
         assert facts is not None
         schedule_elementwise(sch, facts, machine, decision)
+
+
+class Together:
+    """Takes several blocks over the same cells that read the same operands: what one loads the others have."""
+
+    name = "element-wise, together"
+
+    def take(self, pending: Sequence[Entry], program: Program) -> int:
+        first = _plain(pending[0].facts)
+        if first is None:
+            return 0
+        count, stored = 1, {write.buffer for write in first.facts.writes}
+        for entry in pending[1:_MOST_TOGETHER]:
+            other = _plain(entry.facts)
+            if other is None or other.form != first.form or other.order != first.order:
+                break
+            own = {access.buffer for access in other.facts.reads}
+            shared = own & ({access.buffer for access in first.facts.reads} | stored)
+            is_open = any([axis.extent is None for axis in other.facts.axes])
+            if is_open and own & stored:
+                break  # that all lanes read what they wrote themselves is not proved for sizes that are not known
+            if not shared or [axis.extent for axis in other.facts.axes] != [axis.extent for axis in first.facts.axes]:
+                break
+            if any([_bytes_of_buffer(buffer, other.facts) * _MUCH_SMALLER < _stored(other) for buffer in shared]):
+                break
+            stored |= {write.buffer for write in other.facts.writes}
+            count += 1
+        return count if count > 1 else 0
+
+    def schedule(
+        self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
+    ) -> None:
+        blocks = [facts for entry in entries if (facts := entry.facts) is not None]
+        first = _plain(blocks[0])
+        assert first is not None
+        form, threads = first.form, machine.threads(USUAL_THREADS)
+        several = min([_several(facts, form, threads, machine) for facts in blocks])
+        sch.merge(*[sch.get_loops(sch.get_block(facts.name))[-1] for facts in blocks])
+        loops = list(sch.get_loops(sch.get_block(blocks[0].name)))
+        grid, thread, some, lane = _shared_out(sch, loops, form, several, threads)
+        _bind(sch, grid, thread)
+        sch.unroll(some)
+        if form.lanes > 1:
+            sch.vectorize(lane)
+        decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
+        decision.chose(f"{len(blocks)} results in one kernel", "what they share is loaded once")
+        _note(decision, form, several, threads)
+        note_roofline(decision, blocks, machine)
+
+
+class _Plain(NamedTuple):
+    """A block whose cells are spread over threads, one after the other, and how."""
+
+    facts: BlockFacts
+    order: list[int]
+    form: _Form
+
+
+def _plain(facts: BlockFacts | None) -> _Plain | None:
+    """The block's form; None of blocks that take other steps."""
+    if facts is None or not facts.is_injective or not facts.axes or any([axis.extent == 0 for axis in facts.axes]):
+        return None
+    streams = Streams(facts)
+    order = memory_order(facts, streams)
+    if order != sorted(order) or _narrow(facts, streams, order) is not None:
+        return None
+    if _pixels(facts, streams, order) is not None:
+        return None
+    form = _form(facts, streams, order)
+    return None if form.is_guarded else _Plain(facts, order, form)
+
+
+def _stored(block: _Plain) -> int:
+    return sum([_bytes(stream, block.facts) for stream in Streams(block.facts).stores])
+
+
+def _bytes_of_buffer(buffer: Buffer, facts: BlockFacts) -> int:
+    """What is read of an operand."""
+    loads = zip(Streams(facts).loads, facts.reads, strict=True)
+    return max([_bytes(load, facts) for load, access in loads if access.buffer is buffer])
 
 
 def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, decision: Decision) -> None:
@@ -84,31 +167,56 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
     threads = machine.threads(USUAL_THREADS)
     several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
+    block = sch.get_block(facts.name)
+    if form.is_guarded:
+        store = sch.cache_write(block, 0, "local")
+        loops = [sch.get_loops(store)[position] for position in order]
+    if form.is_cut:
+        decision.chose("each block a piece of a row", "a quotient for each element would take longer than memory")
+    grid, thread, some, lane = _shared_out(sch, loops, form, several, threads)
+    _bind(sch, grid, thread)
+    if form.is_guarded:
+        sch.compute_at(block, some)
+        sch.unroll(loops_below(sch, block, some)[-1])
+    sch.unroll(some)
+    if form.lanes > 1:
+        sch.vectorize(lane)
+    _note(decision, form, several, threads)
+    note_roofline(decision, [facts], machine)
+
+
+def _shared_out(
+    sch: Schedule, loops: Sequence[LoopRV], form: _Form, several: int, threads: int
+) -> tuple[list[LoopRV], LoopRV, LoopRV, LoopRV]:
+    """The loops over blocks, outermost first, over threads, over the vectors of a thread, and over lanes."""
     outer, row = loops[: len(loops) - form.row], loops[len(loops) - form.row :]
     piece = several * threads * form.lanes
     if form.is_cut:
         pieces, rest = sch.split(fused(sch, row), [None, piece])
-        sch.bind(fused(sch, outer), "blockIdx.x")
-        sch.bind(pieces, "blockIdx.y")
+        grid = [fused(sch, outer), pieces]
         some, thread, lane = sch.split(rest, [several, threads, form.lanes])
-        decision.chose("each block a piece of a row", "a quotient for each element would take longer than memory")
     elif form.row == len(loops):
         blocks, rest = sch.split(fused(sch, row), [None, piece])
-        sch.bind(blocks, "blockIdx.x")
+        grid = [blocks]
         some, thread, lane = sch.split(rest, [several, threads, form.lanes])
     else:
         vectors, lane = sch.split(fused(sch, row), [None, form.lanes])
         blocks, some, thread = sch.split(fused(sch, [*outer, vectors]), [None, several, threads])
         sch.reorder(blocks, thread, some, lane)
-        sch.bind(blocks, "blockIdx.x")
+        grid = [blocks]
     sch.reorder(thread, some, lane)
+    return grid, thread, some, lane
+
+
+def _bind(sch: Schedule, grid: Sequence[LoopRV], thread: LoopRV) -> None:
+    for axis, loop in zip(("blockIdx.x", "blockIdx.y"), grid, strict=False):
+        sch.bind(loop, axis)
     sch.bind(thread, "threadIdx.x")
-    sch.unroll(some)
-    if form.lanes > 1:
-        sch.vectorize(lane)
+
+
+def _note(decision: Decision, form: _Form, several: int, threads: int) -> None:
     what = ("element" if form.lanes == 1 else "vector") + "s" * (several > 1)
     decision.chose(f"{several} {what} a thread, {threads} threads a block", "what all blocks move lies close together")
-    note_roofline(decision, [facts], machine)
 
 
 def _narrow(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> int | None:
@@ -185,6 +293,7 @@ class _Form(NamedTuple):
     row: int
     is_cut: bool  # a row has a length that is known only when the program runs
     why: str
+    is_guarded: bool = False  # neighbours are loaded one by one, and stored together
 
 
 def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
@@ -196,7 +305,27 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
     while result.lanes == 1 and lanes > 2 and lanes * widest > _LEAST_BYTES:
         lanes //= 2
         result = _form_of(lanes, facts, streams, order)
-    return result if result.lanes > 1 else first
+    return result if result.lanes > 1 else _guarded(facts, streams, order, widest) or first
+
+
+def _guarded(facts: BlockFacts, streams: Streams, order: Sequence[int], widest: int) -> _Form | None:
+    """A few neighbours of which each asks which load it does, as in a padding: they share what is computed of a row."""
+    last = next((position for position in reversed(order) if facts.axes[position].extent != 1), order[-1])
+    if facts.axes[last].var not in _asked(facts) or any([axis.extent is None for axis in facts.axes]):
+        return None
+    if len(facts.stores) != 1 or not facts.writes_in_order or len(order) != len(facts.write.buffer.shape):
+        return None
+    if any([stream.step(last) not in (0, 1) or (stream.is_store and stream.step(last) == 0) for stream in streams.all]):
+        return None
+    lanes, count = _STORED_BYTES // widest, facts.axes[last].extent or 1
+    while lanes > 1 and count % lanes:
+        lanes //= 2
+    others = [position for position in order if position != last]
+    stores = zip(streams.stores, facts.writes, strict=True)
+    if lanes < 2 or not all([_is_aligned(stream, access, streams, others, lanes) for stream, access in stores]):
+        return None
+    why = f"{lanes * widest} bytes are one store; which load a thread does differs between them"
+    return _Form(lanes, len(order) - order.index(last), False, why, is_guarded=True)
 
 
 def _form_of(lanes: int, facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:

@@ -9,7 +9,7 @@ A padding is computed where it is loaded: a comparison takes less than memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from loopwright.autosched.decision import Decision
@@ -18,7 +18,7 @@ from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, tiles_for, vector_of
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, tiles_for, vector_of
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
@@ -27,10 +27,11 @@ from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loo
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
-_LEAST_TILE: Final = 16  # rows and columns: fewer are no tile
+_LEAST_TILE: Final = 4  # rows and columns: fewer are no tile
 _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
 _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
+_SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 _MOST_UNROLLED_PARTS: Final = 16
 _DEPTHS: Final = (16, 8, 32, 64)
 
@@ -65,8 +66,8 @@ class ImplicitGemm:
         sizes = {depth: size_of_contraction(contraction, padding, depth) for depth in _DEPTHS}
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
         stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
-        unit = contraction.split_axis.extent or 1
-        plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits_of(contraction, entries[at]), unit)
+        splits = splits_of(contraction, entries[at], padding)
+        plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
         plan = plan._replace(rows=size.rows, columns=size.columns)
         schedule_contraction(sch, contraction, plan, padding, entries[at + 1 :], program, machine)
@@ -75,14 +76,19 @@ class ImplicitGemm:
             decision.chose(f"{padding.name} computed where it is loaded", "a comparison takes less than memory")
 
 
-def splits_of(contraction: Contraction, entry: Entry) -> list[int]:
-    """The numbers of parts that the sum may be cut into."""
-    extent = contraction.split_axis.extent or 1
-    taps = contraction.k // extent
-    if not may_regroup(entry.realize):
-        return []
-    most = min(_MOST_SPLITS, contraction.k // _LEAST_PART)
-    return [count for count in range(2, most + 1) if extent % count == 0 and extent // count * taps >= _LEAST_PART]
+def splits_of(contraction: Contraction, entry: Entry, padding: Entry | None) -> Callable[[Tile], list[int]]:
+    """The numbers of parts that the sum may be cut into, for a tile: whole slabs each, padded if need be."""
+    axis = contraction.split_axis
+    extent = axis.extent or 1
+    operands = (contraction.row_operand, contraction.column_operand)
+    may_pad = padding is None and None not in [access.own_dimension(axis.var) for access in operands]
+    most = min(_MOST_SPLITS, contraction.k // _LEAST_PART) if may_regroup(entry.realize) else 1
+
+    def splits(tile: Tile) -> list[int]:
+        counts = [count for count in _SPLITS if count <= most and count * tile.depth <= extent]
+        return [1, *[count for count in counts if may_pad or extent % (count * tile.depth) == 0]]
+
+    return splits
 
 
 def schedule_contraction(
@@ -97,11 +103,12 @@ def schedule_contraction(
     """All steps; `after` is the element-wise block after it, if there is one."""
     name = contraction.facts.name
     epilogue = sch.get_block(after[0].name) if after else None
+    paddings = {} if padding is None else {padding.writes[0]: sch.get_block(padding.name)}
     if plan.splits > 1:
-        name = _split_sum(sch, contraction, plan.splits, after, machine)
+        name = _split_sum(sch, contraction, plan, paddings, after, machine)
         contraction = _contraction_in(sch, name, program)
         epilogue = None
-    last, loaders = _as_product(sch, contraction, plan, padding, epilogue, program)
+    last, loaders = _as_product(sch, contraction, plan, paddings, epilogue, program)
     facts = program.after(sch).entry(name).facts
     product = None if facts is None else product_of(facts)
     if product is None or product.row is None or len(product.reduce) != 1:
@@ -118,11 +125,21 @@ def _contraction_in(sch: Schedule, name: str, program: Program) -> Contraction:
 
 
 def _split_sum(
-    sch: Schedule, contraction: Contraction, splits: int, after: Sequence[Entry], machine: GpuMachine
+    sch: Schedule,
+    contraction: Contraction,
+    plan: Plan,
+    paddings: dict[Buffer, BlockRV],
+    after: Sequence[Entry],
+    machine: GpuMachine,
 ) -> str:
     """Parts of the sum as a batch, which a second kernel adds up; the name of the block that computes them."""
-    facts = contraction.facts
+    facts, splits = contraction.facts, plan.splits
     block = sch.get_block(facts.name)
+    whole = splits * plan.tile.depth
+    if (contraction.split_axis.extent or 1) % whole:
+        sch.pad_einsum(block, [whole if axis is contraction.split_axis else 1 for axis in facts.axes])
+        for producer in sch.get_producers(block):
+            paddings[sch.get(producer).writes[0].buffer] = producer
     loops = loops_by_axis(sch, block, facts)
     reduced = contraction.split_axis.var
     parts, _ = sch.split(loops[reduced], [splits, None])
@@ -186,7 +203,7 @@ def _as_product(
     sch: Schedule,
     contraction: Contraction,
     plan: Plan,
-    padding: Entry | None,
+    paddings: Mapping[Buffer, BlockRV],
     epilogue: BlockRV | None,
     program: Program,
 ) -> tuple[BlockRV, dict[Buffer, BlockRV]]:
@@ -214,8 +231,8 @@ def _as_product(
         own = [*batch, along, reduced] if side.is_transposed else [*batch, reduced, along]
         position = [region.buffer for region in sch.get(block).reads].index(access.buffer)
         loader = sch.reindex_cache_read(block, position, "global", layout(facts.axes, *own))
-        if padding is not None and padding.writes[0] is access.buffer:
-            sch.compute_inline(sch.get_block(padding.name))
+        if access.buffer in paddings:
+            sch.compute_inline(paddings[access.buffer])
         sch.transform_block_layout(loader, layout([axis for axis in facts.axes if access.uses(axis.var)], *own))
         loaders[sch.get(loader).writes[0].buffer] = loader
     parts = [*batch, contraction.rows, contraction.columns]

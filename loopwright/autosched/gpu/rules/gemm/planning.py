@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final
 
@@ -12,7 +12,7 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.roofline import bytes_moved, note_roofline
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, share_of_peak
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, efficiency, occupied, seconds
 from loopwright.autosched.program import Entry, Program
 
 _GROUP: Final = 16  # columns of tiles at most that are walked together
@@ -20,20 +20,24 @@ _MOST_BLOCKS: Final = 65535  # along y and z
 
 
 def plan_of(
-    tiles: Sequence[Tile], size: Size, machine: GpuMachine, stores_vectors: bool, splits: Sequence[int], unit: int
+    tiles: Sequence[Tile],
+    size: Size,
+    machine: GpuMachine,
+    stores_vectors: bool,
+    splits: Callable[[Tile], Sequence[int]],
 ) -> Plan:
     """The tile that should be fastest; NotWorthIt where there is none. Sides are those of `size`.
 
-    `splits` are the numbers of parts that the reduction can be cut into, of which `unit` iterations are neighbours.
+    `splits` says into how many parts a sum may be cut.
     """
     if not tiles:
         raise NotWorthIt("no tile of the product fits the threads and the memory of a block")
 
-    def parts(tile: Tile) -> list[int]:
-        return [1, *[count for count in splits if unit // count % tile.depth == 0]]
+    def price(tile: Tile) -> float:
+        return min([seconds(tile, size, machine, count) for count in splits(tile)])
 
-    tile = pick("tile", tiles, lambda tile: min([seconds(tile, size, machine, count) for count in parts(tile)]))
-    split = pick("splits", parts(tile), lambda count: seconds(tile, size, machine, count))
+    tile = pick("tile", tiles, price)
+    split = pick("splits", splits(tile), lambda count: seconds(tile, size, machine, count))
     size = size.split(split)
     columns = ceil(size.n / tile.columns)
     usual = next((group for group in range(_GROUP, 3, -1) if columns % group == 0), 1)
@@ -59,7 +63,7 @@ def note_plan(decision: Decision, plan: Plan, size: Size, entries: Sequence[Entr
         Choice(
             f"tile {tile.text()}",
             f"{rows * columns} accumulators a thread, {tile.threads} threads a block, {resident} blocks a "
-            f"multiprocessor; {share_of_peak(tile, resident, machine):.0%} of the peak",
+            f"multiprocessor; {efficiency(tile, size) * occupied(tile, resident):.0%} of the slots are multiply-adds",
             ChoiceKind.TILES,
         )
     )

@@ -46,8 +46,8 @@ class Gemm:
         size = _size_of(product)
         stores_vectors = product.n % vector_of(size.itemsize) == 0
         contraction = contraction_of(product.facts)
-        splits = [] if contraction is None else splits_of(contraction, entries[0])
-        plan = plan_of(tiles_for(size, machine), size, machine, stores_vectors, splits, product.k)
+        splits = (lambda tile: [1]) if contraction is None else splits_of(contraction, entries[0], None)
+        plan = plan_of(tiles_for(size, machine), size, machine, stores_vectors, splits)
         if contraction is not None and plan.splits > 1:
             schedule_contraction(sch, contraction, plan, None, entries[1:], program, machine)
         else:
