@@ -56,7 +56,8 @@ def check(*cases, dtype="float32", kernels=None):
 
 
 def test_how_everything_is_shared_out():
-    assert row_plan(2**28, 4, 4, 1, H200) == RowPlan(256, 4, 4, 2**16)
+    assert row_plan(2**28, 4, 4, 1, H200) == RowPlan(256, 4, 4, 2**17)
+    assert row_plan(2**24, 4, 4, 1, H200) == RowPlan(256, 4, 4, 2**13)
     assert row_plan(2**14, 4, 4, 1, H200) == RowPlan(1024, 4, 4, None)
     assert row_plan(1000, 4, 4, 1, H200) == RowPlan(256, 4, 1, None)
     assert row_plan(None, 4, 4, 1, H200) == RowPlan(256, 4, 4, 2**15)
