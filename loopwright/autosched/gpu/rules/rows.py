@@ -7,7 +7,7 @@
                                                    for k, t: s += e[k, t]                           shuffles
                                                    for k, t: B[…] = e[k, t] / s
 
-A row of up to 32 times 32 values is one for a warp, several rows a block; a longer one has a block. Rows that do not
+A row of up to 32 times 16 values is one for a warp, several rows a block; a longer one has a block. Rows that do not
 fit into registers are read again, from L2, and what is computed of them is computed again.
 """
 
