@@ -27,13 +27,18 @@ class Conv:
     dtype = "float32"
     variants = (
         "128×128",
+        "128×128, 2 parts",
         "128×128, 128 threads",
-        "128×64, 64 threads",
         "64×128, 128 threads",
+        "64×128, 128 threads, 4 parts",
         "128×64, 128 threads",
+        "128×64, 128 threads, 4 parts",
         "64×64",
         "64×64, 64 threads",
+        "64×64, 64 threads, 8 parts",
+        "64×64, 64 threads, 32 parts",
         "64×64×32, 64 threads",
+        "32×64",
     )
 
     @property

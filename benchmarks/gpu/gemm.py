@@ -33,6 +33,20 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 
 from cases_conv import CONVOLUTIONS, Conv
 
+LARGE_TILES = (
+    "128×128",
+    "128×256",
+    "256×128",
+    "128×128, 128 threads",
+    "128×64, 64 threads",
+    "64×128, 64 threads",
+    "64×128, 128 threads",
+    "128×64, 128 threads",
+)
+SMALL_TILES = ("64×128", "64×64", "64×64, 64 threads", "64×64×32, 64 threads", "32×64")
+PARTS = ("128×128, 2 parts", "128×256, 4 parts", "64×128, 128 threads, 4 parts", "64×64, 64 threads, 8 parts")
+FEW_ROWS = ("16×128, 8 parts", "16×128, 16 parts", "16×128, 32 parts", "16×128×32, 16 parts", "8×256, 16 parts")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -47,25 +61,12 @@ class Case:
     dtype: str = "float32"
 
     family = "gemm"
-    variants = (
-        "128×128",
-        "128×128 grouped",
-        "128×128×32",
-        "128×256",
-        "128×256 grouped",
-        "256×128",
-        "256×128 grouped",
-        "128×128, 128 threads",
-        "128×128, 128 threads, grouped",
-        "128×64, 64 threads",
-        "64×128, 64 threads",
-        "64×128",
-        "64×128, 128 threads",
-        "128×64, 128 threads",
-        "64×64",
-        "64×64, 64 threads",
-        "64×64×32, 64 threads",
-    )
+    @property
+    def variants(self) -> tuple[str, ...]:
+        if min(self.m, self.n) <= 16:
+            return FEW_ROWS
+        size = self.m * self.n
+        return LARGE_TILES + (SMALL_TILES if size < 1 << 26 else ()) + (PARTS if size <= 1 << 21 else ())
 
     @property
     def name(self) -> str:
@@ -162,38 +163,44 @@ OTHERS = [
     Case(128, 128, 65536),
     Case(4096, 64, 4096),
 ]
-VARIED = [*BAR, OTHERS[0], BATCHED, Case(64, 4096, 4096), *[case for case in CONVOLUTIONS if case.is_typical]]
-# Threads along y and z, pieces of a thread along rows and columns, depth of a slab, columns of tiles walked together.
+FEW = [Case(64, 4096, 4096), Case(8, 4096, 4096), Case(16, 4096, 4096, "nt"), Case(128, 128, 65536)]
+VARIED = [*BAR, OTHERS[0], BATCHED, *FEW, *[case for case in CONVOLUTIONS if case.is_typical]]
+# Threads along y and z, pieces of a thread along rows and columns, depth of a slab, parts of the sum.
 VARIANTS = {
     "128×128": (16, 4, 2, 2, 16, 1),
-    "128×128 grouped": (16, 4, 2, 2, 16, 8),
+    "128×128, 2 parts": (16, 4, 2, 2, 16, 2),
     "128×128×32": (16, 4, 2, 2, 32, 1),
     "128×256": (16, 4, 2, 4, 16, 1),
-    "128×256 grouped": (16, 4, 2, 4, 16, 4),
+    "128×256, 4 parts": (16, 4, 2, 4, 16, 4),
     "256×128": (16, 4, 4, 2, 16, 1),
-    "256×128 grouped": (16, 4, 4, 2, 16, 8),
     "128×128, 128 threads": (8, 4, 4, 2, 16, 1),
-    "128×128, 128 threads, grouped": (8, 4, 4, 2, 16, 8),
     "128×64, 64 threads": (8, 2, 4, 2, 16, 1),
     "64×128, 64 threads": (8, 2, 2, 4, 16, 1),
     "64×128": (16, 4, 1, 2, 16, 1),
     "64×128, 128 threads": (8, 4, 2, 2, 16, 1),
+    "64×128, 128 threads, 4 parts": (8, 4, 2, 2, 16, 4),
     "128×64, 128 threads": (16, 2, 2, 2, 16, 1),
+    "128×64, 128 threads, 4 parts": (16, 2, 2, 2, 16, 4),
     "64×64": (16, 4, 1, 1, 16, 1),
     "64×64, 64 threads": (8, 2, 2, 2, 16, 1),
+    "64×64, 64 threads, 8 parts": (8, 2, 2, 2, 16, 8),
+    "64×64, 64 threads, 32 parts": (8, 2, 2, 2, 16, 32),
     "64×64×32, 64 threads": (8, 2, 2, 2, 32, 1),
-}
-SKIPPED = {  # too slow to be worth the time
-    8192: ("64×64", "64×64, 64 threads", "64×64×32, 64 threads", "64×128", "128×64, 64 threads")
+    "32×64": (8, 4, 1, 1, 16, 1),
+    "16×128, 8 parts": (4, 4, 1, 2, 16, 8),
+    "16×128, 16 parts": (4, 4, 1, 2, 16, 16),
+    "16×128, 32 parts": (4, 4, 1, 2, 16, 32),
+    "16×128×32, 16 parts": (4, 4, 1, 2, 32, 16),
+    "8×256, 16 parts": (2, 8, 1, 2, 16, 16),
 }
 
 
 def choices(variant: str) -> dict[str, Any] | None:
     if not variant:
         return None
-    y, z, rows, columns, depth, group = VARIANTS[variant]
+    y, z, rows, columns, depth, parts = VARIANTS[variant]
     tile = {"x": 4, "y": y, "z": z, "row_pieces": rows, "column_pieces": columns, "vector": 4, "depth": depth}
-    return {"0.tile": tile, "0.group": {"value": group}}
+    return {"0.tile": tile, "0.splits": {"value": parts}}
 
 
 def scheduled(case: Case | Conv, variant: str, target: str) -> Any:
@@ -207,6 +214,10 @@ def scheduled(case: Case | Conv, variant: str, target: str) -> Any:
         return autosched.apply(case.program(), target)
 
 
+def is_size(what: str) -> bool:
+    return what.startswith("tile") or what.endswith("parts of the sum")
+
+
 def built(case: Case | Conv, variant: str, target: str, path: str) -> dict[str, Any]:
     """Compile into the file at `path`, in a process of its own; how long that takes, and what was chosen."""
     import loopwright as lw
@@ -218,13 +229,13 @@ def built(case: Case | Conv, variant: str, target: str, path: str) -> dict[str, 
     lowered = perf_counter()
     module.export_library(path)
     done = perf_counter()
-    what = [choice.what for decision in plan.decisions for choice in decision.choices if choice.what.startswith("tile")]
+    what = [choice.what for decision in plan.decisions for choice in decision.choices if is_size(choice.what)]
     return {
         "schedule": after - start,
         "build": lowered - after,
         "nvrtc": done - lowered,
         "rule": ", ".join([decision.rule for decision in plan.decisions if decision.rule != "inlined"]),
-        "tile": what[0] if what else "",
+        "tile": ", ".join(what).removeprefix("tile "),
         "predicted_ms": sum([1e3 * one.roofline.expected for one in plan.decisions if one.roofline is not None]),
     }
 
@@ -378,9 +389,8 @@ def main() -> int:
         for number, case in enumerate(cases):
             work[case] = []
             for variant in ("", *case.variants) if options.variants else ("",):
-                if not isinstance(case, Case) or variant not in SKIPPED.get(case.m, ()):
-                    path = f"{folder}/{number}_{len(work[case])}.so"
-                    work[case].append((variant, path, pool.submit(built, case, variant, options.target, path)))
+                path = f"{folder}/{number}_{len(work[case])}.so"
+                work[case].append((variant, path, pool.submit(built, case, variant, options.target, path)))
         for case, parts in work.items():
             if perf_counter() - start > options.limit:
                 print(f"{case.name}: left out, {options.limit:.0f} s are over", flush=True)

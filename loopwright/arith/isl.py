@@ -39,10 +39,10 @@ DEFAULT_BUDGET: Final = 1_000_000  # isl operations; about a second
 SECONDS: Final = 1.0  # of the thread's own time that a question may take, where its limit of operations is a usual one
 OPERATIONS_A_SECOND: Final = 5_000_000  # what a larger limit counts as
 
-# The first limit that a question is asked under: few divisions cannot make an operation slow.
+# The first limit that a question is asked under. One division by a large number can make each operation take
+# milliseconds, and nothing but the limit stops isl.
 FIRST_SLICE: Final = 200_000
-FEW_DIVISIONS: Final = 8
-FIRST_SLICE_OF_MANY: Final = 1_000
+FIRST_SLICE_WITH_DIVISIONS: Final = 1_000
 GROWTH: Final = 4
 
 MOST_PLACES: Final = 200_000  # of an expression as a tree; one that holds one object in many places could need 2**40
@@ -151,7 +151,7 @@ def within_budget(
     once. A question inside another has a budget of its own.
     """
     allowed, spent = seconds or max(SECONDS, limit / OPERATIONS_A_SECOND), 0.0
-    operations = min(limit, FIRST_SLICE if divisions <= FEW_DIVISIONS else FIRST_SLICE_OF_MANY)
+    operations = min(limit, FIRST_SLICE if not divisions else FIRST_SLICE_WITH_DIVISIONS)
     while True:
         started = thread_time()
         try:

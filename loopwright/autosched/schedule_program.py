@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from loopwright.autosched.choices import Choices, current_choices
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.gpu import GpuMachine
+from loopwright.autosched.gpu.idiom_kernels import with_idiom_kernels
 from loopwright.autosched.gpu.inlining import GpuPrices
-from loopwright.autosched.gpu.parallel_scan import with_parallel_scans
 from loopwright.autosched.gpu.rules import GPU_RULES
 from loopwright.autosched.inlining import CpuPrices, inline_cheap
 from loopwright.autosched.known import Known, known_schedules
@@ -53,7 +53,7 @@ class Plan:
     @property
     def mod(self) -> IRModule:
         result = self.schedule.mod
-        return with_parallel_scans(result, self.machine) if isinstance(self.machine, GpuMachine) else result
+        return with_idiom_kernels(result, self.machine) if isinstance(self.machine, GpuMachine) else result
 
     @property
     def trace(self) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.facts import BlockFacts, const
-from loopwright.ir import Buffer, Var, uses_var
+from loopwright.ir import Buffer, Expr, Var, uses_var
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 
@@ -55,3 +55,19 @@ def loop_of_axis(sch: Schedule, block: BlockRV, axis: int, among: Sequence[LoopR
 def operand_of(sch: Schedule, block: BlockRV, buffer: Buffer) -> int:
     """Which of the buffers that a block reads this one is."""
     return [region.buffer for region in sch.get(block).reads].index(buffer)
+
+
+def join_dimensions(sch: Schedule, block: BlockRV, count: int) -> None:
+    """The last dimensions of what the block writes become one.
+
+    A tile of several dimensions taken as one is no box, and memory is as large as the box around what is used.
+    """
+    sizes = sch.get(block).writes[0].buffer.shape[-count:]
+
+    def joined(*indices: Expr) -> list[Expr]:
+        result = indices[-count]
+        for index, size in zip(indices[len(indices) - count + 1 :], sizes[1:], strict=True):
+            result = result * size + index
+        return [*indices[:-count], result]
+
+    sch.transform_layout(block, ("write", 0), joined)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from loopwright.evaluator.arithmetic import rounding, wrapping
+from loopwright.evaluator.device_functions import DEVICE_FUNCTIONS, word
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
 from loopwright.evaluator.values import Value
@@ -111,6 +112,9 @@ def extern_call(compiler: ArgumentCompiler, call: Call) -> Run:
         return compiler.foreign_term(call, name)
     arguments = call.args[1:]
     values = [compiler.value(argument) for argument in arguments]
+    device_function = DEVICE_FUNCTIONS.get(name)
+    if device_function is not None:
+        return lambda: device_function(call.dtype, [word(value()) for value in values])
     types = [_c_type(argument) for argument in arguments]
     function = _symbol(name)
     function.argtypes = types

@@ -114,8 +114,8 @@ class NDArray(core.Tensor, metaclass=_Tensors):
         dtype = self.dtype
         shape = tuple(self.shape) if dtype.lanes == 1 else (*self.shape, dtype.lanes)
         other = _host_data(source)
-        if dtype == "bfloat16" and other.dtype == np.uint16:
-            other = other.view(dtype.numpy())  # older scripts carry bfloat16 as its bits
+        if {str(dtype.element), str(other.dtype)} == {"bfloat16", "uint16"}:  # older scripts carry one as its bits
+            other = other.view(dtype.numpy())
         if other.shape != shape:
             raise BadTensorData(
                 f"copyfrom: the tensor has shape {shape}, the data has shape {other.shape}",

@@ -7,6 +7,7 @@ One definition of an operator serves every processor; what differs is the schedu
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Final
 
@@ -38,6 +39,16 @@ _WAYS: Final[dict[str, str]] = {
 }
 
 
+# Ways of computing that GPUs have: what follows an operator's name, or that of its schedule.
+_GPU_WAYS: Final = (
+    "_winograd_tensorcore _winograd_direct _winograd _tensorcore _small_batch _large_batch _int8 _shuffle _expand"
+).split()
+# Operators of which packages for GPUs have a version of their own.
+_ALSO_FOR_GPUS: Final = (
+    "argsort argwhere cumprod cumsum dft scatter_elements scatter_nd searchsorted sort stft topk unique"
+).split()
+
+
 def named(module: str, name: str) -> Callable[..., object]:
     """What a package for one kind of processor has under `name`: a schedule by rule, or an operator."""
     if name == "dense_pack":
@@ -51,9 +62,15 @@ def named(module: str, name: str) -> Callable[..., object]:
 
 def named_for_gpu(module: str, name: str) -> Callable[..., object]:
     """What a package for GPUs has under `name`."""
-    if name.startswith("schedule_") and name.removeprefix("schedule_") in FAMILIES:
+    way = next((way for way in _GPU_WAYS if name.endswith(way)), "")
+    plain = name.removesuffix(way)
+    family = plain.removeprefix("schedule_")
+    if plain != family and (family in FAMILIES or family in _ALSO_FOR_GPUS):
         return gpu_schedule_function(name)
-    return named(module, name)
+    if plain in _ALSO_FOR_GPUS:
+        result: Callable[..., object] = getattr(importlib.import_module("loopwright.topi"), plain)
+        return result
+    return named(module, plain if plain in _OPERATORS else name)
 
 
 def _dense_pack(

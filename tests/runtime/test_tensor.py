@@ -94,6 +94,9 @@ def test_copyfrom_casts_and_checks_the_shape():
 def test_bfloat16_may_come_as_its_bits():
     tensor = nd.empty((1,), "bfloat16").copyfrom(np.array([0x3F80], np.uint16))
     assert float(tensor.numpy()[0]) == 1.0
+    pairs = nd.empty((1,), "bfloat16x2").copyfrom(np.array([[0x3F80, 0x4000]], np.uint16))
+    assert pairs.numpy().astype("float32").tolist() == [[1.0, 2.0]]
+    assert nd.empty((1, 2), "uint16").copyfrom(pairs).numpy().tolist() == [[0x3F80, 0x4000]]
 
 
 def test_copyto_a_tensor_and_a_device():

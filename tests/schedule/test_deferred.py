@@ -24,9 +24,9 @@ def proofs(monkeypatch):
         counts["steps"] += 1
         return step_by_step(*args)
 
-    def many(*args):
+    def many(*args, **options):
         counts["stretches"] += 1
-        return as_a_whole(*args)
+        return as_a_whole(*args, **options)
 
     monkeypatch.setattr(engine, "find_mismatch", one)
     monkeypatch.setattr(deferred, "find_mismatch", many)

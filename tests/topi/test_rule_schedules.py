@@ -146,3 +146,25 @@ def test_const_matrix():
     out = np.zeros((2, 3), "float32")
     lw.build([topi.utils.const_matrix(numbers)])(out)
     assert np.array_equal(out, numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [
+        ("dense_tensorcore", topi.nn.dense),
+        ("dense_small_batch", topi.nn.dense),
+        ("batch_matmul_int8", topi.nn.batch_matmul),
+        ("conv2d_nhwc_winograd_direct", topi.nn.conv2d_nhwc),
+        ("conv3d_ncdhw_winograd", topi.nn.conv3d_ncdhw),
+        ("topk", topi.topk),
+        ("searchsorted", topi.searchsorted),
+    ],
+)
+def test_ways_of_gpus_are_the_operators(name, operator):
+    assert getattr(topi.cuda, name) is operator
+    assert name in ("topk", "searchsorted") or getattr(topi.cuda, f"schedule_{name}").__name__ == f"schedule_{name}"
+
+
+def test_a_way_of_nothing():
+    with pytest.raises(AttributeError, match="has no attribute 'schedule_nothing_tensorcore'"):
+        topi.cuda.schedule_nothing_tensorcore

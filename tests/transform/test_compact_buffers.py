@@ -78,6 +78,47 @@ def test_a_halo_and_guards():
     check_all(compact_buffers, before, after)
 
 
+def test_a_guard_bounds_an_index_that_only_adds_what_is_known_around():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(4):
+            B = T.decl_buffer((64,))
+            for j, k in T.grid(8, 8):
+                if j * 8 + k < 16:
+                    B[i * 16 + j * 8 + k] = A[i * 16 + j * 8 + k]
+            for j in range(64):
+                if T.likely(j <= 15 and i < 4):
+                    C[i * 16 + j] = B[i * 16 + j]
+
+    @T.prim_func
+    def after(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(4):
+            B = T.decl_buffer((16,))
+            for j, k in T.grid(8, 8):
+                if j * 8 + k < 16:
+                    B[j * 8 + k] = A[i * 16 + j * 8 + k]
+            for j in range(64):
+                if T.likely(j <= 15 and i < 4):
+                    C[i * 16 + j] = B[j]
+
+    check_all(compact_buffers, before, after)
+
+
+def test_a_guard_of_another_value_bounds_nothing():
+    @T.prim_func
+    def before(A: T.Buffer((64,)), C: T.Buffer((64,))):
+        for i in range(4):
+            B = T.decl_buffer((64,))
+            for j, k in T.grid(8, 8):
+                if j * 4 + k < 16:
+                    B[j * 8 + k] = A[i * 16 + j * 4 + k]
+                else:
+                    B[j] = A[j]
+            C[i] = B[i]
+
+    unchanged(compact_buffers, before)
+
+
 def test_the_hull_of_several_accesses():
     @T.prim_func
     def before(A: T.Buffer((64,)), C: T.Buffer((64,))):

@@ -13,7 +13,7 @@ combines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -25,8 +25,7 @@ from loopwright.autosched.gpu.reduction_plan import ColumnPlan, column_plan
 from loopwright.autosched.gpu.result_numbers import bound_grid, lanes_along
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry
-from loopwright.autosched.small_steps import extent_of, fused, loops_by_axis
-from loopwright.ir import Expr
+from loopwright.autosched.small_steps import extent_of, fused, join_dimensions, loops_by_axis
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _JOINED: Final = 2  # dimensions at most: quotients of quotients are not proved to be neighbours
@@ -58,7 +57,8 @@ def reduce_columns(
         lanes = 1
     itemsize = max([bytes_of(str(access.buffer.dtype)) for access in facts.reads], default=4)
     sizes = facts.extent(columns), facts.extent(outer)
-    plan = column_plan(facts.extent(facts.reduce), *sizes, lanes, itemsize, machine)
+    held = lanes * bytes_of(facts.dtype)
+    plan = column_plan(facts.extent(facts.reduce), *sizes, lanes, itemsize, machine, held=held)
     decision.chose(
         f"{plan.x} × {plan.y} threads a block, {plan.lanes} columns each",
         f"a warp reads whole lines; {plan.several} rows are under way together",
@@ -73,7 +73,7 @@ def reduce_columns(
     partial = sch.rfactor(chunks, 0)
     sch.reorder(chunks, *sch.get_loops(partial)[: len(outer) + 1])
     _in_blocks(sch, partial, plan, [], (len(outer) + 1, len(columns)))
-    own = column_plan(number, *sizes, lanes, bytes_of(facts.dtype), machine, may_chunk=False)
+    own = column_plan(number, *sizes, lanes, bytes_of(facts.dtype), machine, may_chunk=False, held=held)
     _in_blocks(sch, block, own, names, groups)
     decision.chose(f"chunks of {plan.chunk} rows", "the columns are too few to keep all multiprocessors busy")
 
@@ -84,19 +84,19 @@ def _in_blocks(sch: Schedule, block: BlockRV, plan: ColumnPlan, after: Sequence[
         _rows_of_threads(sch, block, plan, after, groups)
         return
     sch.split(sch.get_loops(block)[-1], [None, plan.several])
-    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    # Memory gets its scope last: until then, no step is asked whose it is.
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "global")
     parts = [_tiled(sch, block, plan, groups), _tiled(sch, last, plan, groups)]
     threads = [sch.split(part.columns, [plan.x, plan.lanes]) for part in parts]
     sch.reorder(threads[0][0], *parts[0].rest, threads[0][1])
     _bind_tiles(sch, parts, last, groups)
     for x, _ in threads:
         sch.bind(x, "threadIdx.x")
-    if after:
-        sch.set_scope(block, 0, "local")
     sch.unroll(parts[0].rest[-1])
     for _, lane in threads:
         if plan.lanes > 1:
             sch.vectorize(lane)
+    sch.set_scope(block, 0, "local")
 
 
 def _rows_of_threads(
@@ -105,12 +105,13 @@ def _rows_of_threads(
     """Rows of threads add up rows, and put what they have into shared memory; each column is combined by a thread."""
     *_, y = sch.split(sch.get_loops(block)[-1], [None, plan.several, plan.y])
     partial = sch.rfactor(y, 0)
-    put = sch.cache_write(partial, 0, "local")
-    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "local")
+    # Memory gets its scope last: until then, no step is asked whose it is.
+    put = sch.cache_write(partial, 0, "global")
+    last = sch.get_block(after[-1]) if after else sch.cache_write(block, 0, "global")
     if groups[1] > 1:
         # A tile of columns is no box of several dimensions, and memory is as large as the box around it.
         for own in (partial, put):
-            sch.transform_layout(own, ("write", 0), _joined_columns(sch, own, groups[1]))
+            join_dimensions(sch, own, groups[1])
     parts = [_tiled(sch, partial, plan, groups), _tiled(sch, put, plan, groups, 1)]
     lanes, threads = [], []
     for part in parts:
@@ -127,27 +128,14 @@ def _rows_of_threads(
     for y, x in threads:
         sch.bind(y, "threadIdx.y")
         sch.bind(x, "threadIdx.x")
-    sch.set_scope(put, 0, "shared")
-    if after:
-        sch.set_scope(block, 0, "local")
     sch.unroll(parts[0].rest[-2])
     sch.unroll(parts[2].rest[0])
     for lane in lanes:
         if plan.lanes > 1:
             sch.vectorize(lane)
-
-
-def _joined_columns(sch: Schedule, block: BlockRV, columns: int) -> Callable[..., list[Expr]]:
-    """The last dimensions of what the block writes as one."""
-    sizes = sch.get(block).writes[0].buffer.shape[-columns:]
-
-    def joined(*indices: Expr) -> list[Expr]:
-        result = indices[-columns]
-        for index, size in zip(indices[len(indices) - columns + 1 :], sizes[1:], strict=True):
-            result = result * size + index
-        return [*indices[:-columns], result]
-
-    return joined
+    sch.set_scope(put, 0, "shared")
+    sch.set_scope(partial, 0, "local")
+    sch.set_scope(block, 0, "local")
 
 
 class _Tiled(NamedTuple):

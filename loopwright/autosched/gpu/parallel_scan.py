@@ -24,15 +24,15 @@ from typing import Final, NamedTuple
 
 from loopwright.arith import Analyzer
 from loopwright.autosched.facts import const as number_of
-from loopwright.autosched.gpu.column_scan import ColumnScan, column_scan, scan_columns
 from loopwright.autosched.gpu.machine import USUAL_THREADS, VECTOR_BYTES, GpuMachine
-from loopwright.autosched.gpu.scan_idiom import ScanIdiom, identity_of, scan_idiom
+from loopwright.autosched.gpu.scan_idiom import ScanIdiom, identity_of
 from loopwright.autosched.gpu.thread_loops import run_on
+from loopwright.autosched.gpu.warp_totals import join_warp, shuffled
 from loopwright.autosched.machine import bytes_of
-from loopwright.ir import Block, Expr, GlobalVar, IRModule, PrimFunc, Rewriter, Stmt, const, substitute
+from loopwright.ir import Expr, Stmt, const, substitute
 from loopwright.ir.intrinsics import ceildiv, if_then_else
 from loopwright.ir.ir_builder import BufferVar, IRBuilder, create
-from loopwright.ir.machine_intrinsics import tvm_warp_shuffle, tvm_warp_shuffle_up, tvm_warp_shuffle_xor
+from loopwright.ir.machine_intrinsics import tvm_warp_shuffle, tvm_warp_shuffle_up
 from loopwright.runtime.dtype import DataType
 
 _MOST_VECTORS: Final = 4  # of a thread: loads under way
@@ -40,42 +40,9 @@ _ROWS_A_BLOCK: Final = 8  # of a warp each
 _BLOCKS: Final = 4  # for each multiprocessor, before a thread has more than one vector
 _CHUNK_WAVES: Final = 1  # of blocks, where there is so much to do: each adds up the totals of those before it
 _OPEN_TILES: Final = 8  # of a chunk, where it is not known how many there are
-_ALL_LANES: Final = 0xFFFFFFFF
 
 Load = Callable[[Expr], Expr]
 Store = Callable[[Expr, Expr], None]
-
-
-def with_parallel_scans(program: IRModule, machine: GpuMachine) -> IRModule:
-    """The program with its scans spread over threads; the same object where there are none."""
-    functions: dict[str | GlobalVar, PrimFunc] = {
-        name: func.with_(body=_Scans(machine).visit(func.body)) if isinstance(func, PrimFunc) else func
-        for name, func in program.functions_items()
-    }
-    if all(functions[name] is func for name, func in program.functions_items()):
-        return program
-    return IRModule(functions, attrs=program.attrs)
-
-
-def scan_of(block: Block) -> ScanIdiom | ColumnScan | None:
-    """What a block computes that is nothing but a scan."""
-    if block.iter_vars or block.init is not None:
-        return None
-    return scan_idiom(block.body) or column_scan(block.body)
-
-
-class _Scans(Rewriter):
-    def __init__(self, machine: GpuMachine) -> None:
-        self.machine = machine
-
-    def visit_Block(self, block: Block) -> Block:
-        scan = scan_of(block)
-        if isinstance(scan, ScanIdiom) and self.machine.max_threads >= self.machine.warp:
-            return block.with_(body=_in_kernels(scan, self.machine))
-        if isinstance(scan, ColumnScan):
-            return block.with_(body=scan_columns(scan, self.machine))
-        result: Block = self.rebuild(block)
-        return result
 
 
 # --- plan ---------------------------------------------------------------------------------------------------------
@@ -145,7 +112,8 @@ def _power_dividing(value: int | None, most: int) -> int:
 # --- kernels ------------------------------------------------------------------------------------------------------
 
 
-def _in_kernels(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
+def scan_rows(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
+    """The scan by blocks of threads."""
     plan = scan_plan(number_of(scan.length), number_of(scan.rows), bytes_of(str(scan.out.dtype)), machine)
     ib = create()
     kernels = _Kernels(ib, scan, plan, machine.warp)
@@ -213,7 +181,7 @@ class _Kernels:
                     own[thread, k] = join(own[thread, k], held[k])
             with ib.for_range(0, plan.each - 1, "k", kind="unroll") as k:
                 own[thread, 0] = join(own[thread, 0], own[thread, k + 1])
-            self._reduce_warp(own, (thread, const(0)))
+            join_warp(own, (thread, const(0)), join, self.warp)
             with ib.if_scope((thread % self.warp).equal(0)):
                 parts[thread // self.warp] = own[thread, 0]
         with ib.new_scope():
@@ -236,7 +204,7 @@ class _Kernels:
             with ib.for_range(0, ceildiv(chunk, plan.threads), "k") as k:
                 at = k * plan.threads + thread
                 total[thread, 0] = join(total[thread, 0], if_then_else(at < chunk, sums[row, at], self.identity))
-            self._reduce_warp(total, (thread, const(0)))
+            join_warp(total, (thread, const(0)), join, self.warp)
             with ib.if_scope((thread % self.warp).equal(0)):
                 parts[thread // self.warp] = total[thread, 0]
         with ib.new_scope():
@@ -272,14 +240,14 @@ class _Kernels:
                 scanned[u] = held[(*thread, u * lanes + lanes - 1)]
             for step in range((self.warp - 1).bit_length()):
                 with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
-                    other[u] = self._shuffled(tvm_warp_shuffle_up, scanned[u], 1 << step)
+                    other[u] = shuffled(tvm_warp_shuffle_up, scanned[u], 1 << step, self.warp)
                 with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
                     scanned[u] = join(if_then_else(lane >= 1 << step, other[u], self.identity), scanned[u])
             # What comes before each vector in its warp, and the total of the warp.
             whole = ib.allocate(self.dtype, (plan.vectors,), "whole", scope="local")
             with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
-                other[u] = self._shuffled(tvm_warp_shuffle_up, scanned[u], 1)
-                whole[u] = self._shuffled(tvm_warp_shuffle, scanned[u], self.warp - 1)
+                other[u] = shuffled(tvm_warp_shuffle_up, scanned[u], 1, self.warp)
+                whole[u] = shuffled(tvm_warp_shuffle, scanned[u], self.warp - 1, self.warp)
             reach[(*thread, plan.vectors)] = self.identity
             with ib.for_range(0, plan.vectors, "u", kind="unroll") as u:
                 until = if_then_else(lane > 0, other[u], self.identity)
@@ -350,14 +318,6 @@ class _Kernels:
             at = self._at(begin, thread, u) + v
             value = substitute(scan.value, {scan.row: row, scan.at: at})
             put(u * plan.lanes + v, if_then_else(at < scan.length, value, self.identity))
-
-    def _reduce_warp(self, values: BufferVar, at: tuple[Expr, ...]) -> None:
-        """All lanes of a warp get the total of it."""
-        for distance in [1 << step for step in reversed(range((self.warp - 1).bit_length()))]:
-            values[at] = self.scan.join(values[at], self._shuffled(tvm_warp_shuffle_xor, values[at], distance))
-
-    def _shuffled(self, shuffle: Callable[..., Expr], value: Expr, by: int) -> Expr:
-        return shuffle(const(_ALL_LANES, "uint32"), value, const(by), self.warp, self.warp)
 
     @staticmethod
     def _simple(value: Expr) -> Expr:

@@ -2,7 +2,7 @@
 
 everything, 2^26 floats     2,048 blocks of 256 threads, 8 × 4 loads of 16 bytes each; one block combines the parts
 everything, 2^14 floats     one block
-columns, 8192 × 8192        256 × 8 blocks of 8 × 32 threads, 8 × 4 loads of 16 bytes each, then 64 blocks
+columns, 8192 × 8192        64 × 32 blocks of 32 × 8 threads, 8 × 4 loads of 16 bytes each, then 64 blocks
 """
 
 from __future__ import annotations
@@ -78,23 +78,27 @@ def column_plan(
     itemsize: int,
     machine: GpuMachine,
     may_chunk: bool = True,
+    held: int = 16,
 ) -> ColumnPlan:
-    """How `others` times `columns` results of `rows` members each are shared out."""
-    threads, x = machine.threads(USUAL_THREADS), machine.warp
+    """How `others` times `columns` results of `rows` members each are shared out; a thread has `held` bytes of them."""
+    most = machine.threads(min(_MOST_THREADS, machine.static_shared_memory // held))  # which go through shared memory
+    threads, x = min(most, machine.threads(USUAL_THREADS)), machine.warp
     several = IN_FLIGHT if lanes > 1 else 2 * IN_FLIGHT
     if columns is None or others is None:
         x = min(x, ceil((columns or x * lanes) / lanes))
         return ColumnPlan(x, _rows_of_threads(threads // x, rows), lanes, several, None)
     x = min(x, ceil(columns / lanes))
-    # Narrower tiles are more blocks; a line of memory is still read at once.
-    while x % 2 == 0 and x * lanes * itemsize >= 2 * machine.line:
+    is_small = rows is not None and rows * columns * others * itemsize <= machine.l2 // 2
+    # Narrower tiles are more blocks; a line of L2 is still read at once. Memory likes longer parts of a row.
+    while (is_small or not may_chunk) and x % 2 == 0 and x * lanes * itemsize >= 2 * machine.line:
         if others * ceil(columns / (x * lanes)) >= _TILES_EACH * machine.multiprocessors:
             break
         x //= 2
+    x = _dividing(ceil(columns / lanes), x)
     blocks = others * ceil(columns / (x * lanes))
     is_short = rows is not None and rows * x * lanes * itemsize <= _ALONE
     if blocks < machine.multiprocessors and (is_short or not may_chunk):
-        threads, several = machine.threads(_MOST_THREADS), 2 * IN_FLIGHT
+        threads, several = most, 2 * IN_FLIGHT
     y = _rows_of_threads(threads // x, rows)
     while 2 * x * y <= threads and x * lanes < columns:
         if x * y >= machine.warp and others * ceil(columns / (2 * x * lanes)) < machine.multiprocessors:
@@ -108,7 +112,6 @@ def column_plan(
     if rows is None:
         return ColumnPlan(x, y, lanes, several, step * _OPEN_STEPS if blocks < machine.multiprocessors else None)
     wave = machine.blocks_at_once(threads)
-    is_small = rows * columns * others * itemsize <= machine.l2 // 2
     if is_short or blocks >= (machine.multiprocessors if is_small else wave):
         return ColumnPlan(x, y, lanes, several, None)
     steps = _power_below(rows * blocks // (step * wave))
@@ -121,6 +124,11 @@ def _rows_of_threads(most: int, rows: int | None) -> int:
     while rows is not None and y > 1 and y * _ROWS_EACH > rows:
         y //= 2
     return y
+
+
+def _dividing(count: int, most: int) -> int:
+    """The largest divisor of the count up to `most`, unless it is much smaller: tiles are whole then."""
+    return next((x for x in range(most, most // 2, -1) if count % x == 0), most)
 
 
 def _power_below(value: int) -> int:

@@ -1,6 +1,6 @@
 """Row threads: how many threads share a row, how many rows a block of threads has, and where a row is kept.
 
-row of    16 floats    4 threads × 4, 32 rows a block          one 16-byte load each
+row of    16 floats    4 threads × 4, 32 rows a block          one 16-byte load each, of four rows together
 row of   500 floats    32 threads × 16, 4 rows a block         a warp needs no barrier
 row of  1000 floats    128 threads × 8                         more blocks: some load while others compute and store
 row of  8192 floats    512 threads × 16                        registers
@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Final, NamedTuple
 
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import IN_FLIGHT, GpuMachine
 
 REGISTERS: Final = 32  # 4-byte values of a row that a thread keeps: half of the registers of 1024 threads
 _OF_A_WARP: Final = 16  # values of a thread, where a warp has a row
@@ -20,6 +20,7 @@ _USUAL: Final = 16  # values of a thread in a long row: several loads in flight,
 _OF_SHORT: Final = 8  # of a shorter row
 _LONG: Final = 4096  # elements of a long row
 _BLOCK: Final = 128  # threads of a block that has several rows
+_WAVES_OF_ROWS: Final = 2  # of blocks, before a thread has a part of several rows
 # Threads of a block that is alone on its multiprocessor, and the values that each of them can keep.
 _MOST: Final = ((1024, 40), (512, 100))
 
@@ -32,11 +33,7 @@ class RowThreads(NamedTuple):
     lanes: int  # neighbours of a row that a thread loads at once
     scope: str  # where a row is kept: "local" (registers), or "" for nowhere
     steps: int | None  # of lanes × threads that the row takes; None where its length is not known
-
-    @property
-    def kept(self) -> int:
-        """Values of a row that a thread has."""
-        return (self.steps or 0) * self.lanes
+    several: int = 1  # rows that a thread has a part of, under way together
 
     @property
     def block(self) -> int:
@@ -61,7 +58,13 @@ def row_threads(length: int | None, itemsize: int, kept: int, count: int | None,
         if count is not None:
             while rows > 1 and ceil(count / rows) < machine.multiprocessors:
                 rows //= 2
-        return RowThreads(threads, rows, lanes, "local", ceil(length / (threads * lanes)))
+        steps, several = ceil(length / (threads * lanes)), 1
+        enough = _WAVES_OF_ROWS * machine.blocks_at_once(rows * threads)
+        while count is not None and 2 * several * steps <= IN_FLIGHT:
+            if count % (2 * several * rows) or count < 2 * several * rows * enough:
+                break
+            several *= 2
+        return RowThreads(threads, rows, lanes, "local", steps, several)
     usual = max(1, (_USUAL if length >= _LONG else _OF_SHORT) // words)
     threads = machine.threads(max(2 * machine.warp, _round_up(ceil(length / usual), machine.warp)))
     most = [(threads, REGISTERS), *[pair for pair in _MOST if pair[0] <= machine.max_threads]]

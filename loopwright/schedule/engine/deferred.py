@@ -46,6 +46,7 @@ from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 
 BUDGET: Final = 400_000  # isl operations for one flow: where more are needed, step by step is faster
+COMPARISON_BUDGET: Final = 4_000_000  # and for a comparison
 
 
 class Doubt(Exception):
@@ -84,7 +85,7 @@ class _Stretch:
             raise Doubt
         origins = Origins(copies=self.copies, renamed=self.renamed)
         with flow_budget(BUDGET):
-            if find_mismatch(self.start, self.end, origins) is not None:
+            if find_mismatch(self.start, self.end, origins, budget=COMPARISON_BUDGET) is not None:
                 raise Doubt
 
 

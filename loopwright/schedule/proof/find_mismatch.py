@@ -54,6 +54,7 @@ def find_mismatch(
     origins: Origins = _SAME,
     buffers: Collection[Buffer] | None = None,
     by_lemmas: bool = True,
+    budget: int = PROOF_BUDGET,
 ) -> Mismatch | Unproved | None:
     """None when `after` is proved to compute what `before` does; else the smallest witness, or why there is no proof.
 
@@ -65,7 +66,7 @@ def find_mismatch(
     result: Mismatch | Unproved | None = None
     for way in Way:
         # What one way of naming instances does not prove, a finer one may; a witness counts before a doubt.
-        other = _find(before, after, origins, buffers, by_lemmas, way)
+        other = _find(before, after, origins, buffers, by_lemmas, way, budget)
         if other is None:
             return None
         result = other if result is None or isinstance(result, Unproved) else result
@@ -81,6 +82,7 @@ def _find(
     buffers: Collection[Buffer] | None,
     by_lemmas: bool,
     way: Way,
+    budget: int,
 ) -> Mismatch | Unproved | None:
     try:
         old, new = _reaching_writes(before), _reaching_writes(after)
@@ -92,7 +94,7 @@ def _find(
             buffers = None  # a block that does something else has another name, whichever buffer it touches
         comparison = _Comparison(old, new, by_lemmas)
         divisions = max(old.divisions, new.divisions)
-        result = within_budget(lambda _: comparison.find(buffers), PROOF_BUDGET, divisions)
+        result = within_budget(lambda _: comparison.find(buffers), budget, divisions)
     except NotProvable as reason:
         return Unproved(str(reason), reason.hint)
     except BudgetExceeded:

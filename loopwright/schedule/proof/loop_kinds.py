@@ -25,13 +25,14 @@ from loopwright.ir import (
     IterType,
     IterVar,
     Node,
-    PrimFunc,
+    Stmt,
     Var,
     pre_order_visit,
     uses_var,
 )
 from loopwright.schedule.errors import NotSupported, ScheduleError
 from loopwright.schedule.proof.lemmas import beside, memory_named
+from loopwright.schedule.proof.thread_reduction_order import only_turns_change, runs_alike
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import Path, View
 
@@ -50,7 +51,8 @@ def with_kind(view: View, loop: For, kind: ForKind, binding: IterVar | None = No
     if ForKind.THREAD_BINDING not in (kind, loop.kind):
         return Step(after, Proof.ORDER_KEPT, concurrent=concurrent, at=loop)
     is_ordered = all([write_regions(func.body).body is func.body for func in (view.function, after)])
-    owned = owned_memory(after)
+    is_ordered = is_ordered or runs_alike(view.function, after) or only_turns_change(View(after), loop.loop_var)
+    owned = owned_memory(after.body)
     proof = Proof.ORDER_KEPT if is_ordered and not owned else Proof.VALUES
     return Step(after, proof, concurrent=concurrent, at=loop, buffers=owned if is_ordered else None)
 
@@ -88,7 +90,7 @@ def _shares_more(loop: For, old: Path, new: Path) -> bool:
     return bool(shared) and not shared <= frozenset().union(*map(memory_named, known))
 
 
-def owned_memory(function: PrimFunc) -> list[Buffer]:
+def owned_memory(statement: Stmt) -> list[Buffer]:
     """The buffers whose memory is not one for all: who sees what in them depends on the loops that are bound."""
     result: dict[Buffer, None] = {}
 
@@ -98,7 +100,7 @@ def owned_memory(function: PrimFunc) -> list[Buffer]:
         elif isinstance(node, Block):
             result.update({match.source.buffer: None for match in node.match_buffers})
 
-    pre_order_visit(function.body, look)
+    pre_order_visit(statement, look)
     return list(result)
 
 

@@ -10,11 +10,12 @@ proved, whatever else the step has to show.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from loopwright.analysis.accesses import accesses_of
-from loopwright.ir import Buffer, PrimFunc, Var
+from loopwright.ir import BlockRealize, Buffer, PrimFunc, SeqStmt, Stmt, Var
 from loopwright.schedule.proof.loop_kinds import owned_memory
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -26,6 +27,8 @@ def with_owners_proved(view: View, after: View, step: Step) -> Step:
         return step
     if not (view.index.has_threads or after.index.has_threads):
         return step
+    if not any(owned_memory(part) for part in _changed(view.function, after.function)):
+        return step  # what stays as it is belongs to whom it belonged
     old, new = _owners(view.function), _owners(after.function)
     changed = [buffer for buffer in old if buffer in new and old[buffer] != new[buffer]]
     if not changed:
@@ -33,9 +36,23 @@ def with_owners_proved(view: View, after: View, step: Step) -> Step:
     return replace(step, proof=Proof.VALUES, buffers=[*(step.buffers or ()), *changed])
 
 
+def _changed(before: PrimFunc, after: PrimFunc) -> list[Stmt]:
+    """The statements below the root that only one of two versions has."""
+    old, new = _parts(before), _parts(after)
+    known = set(old) & set(new)
+    return [part for part in (*old, *new) if part not in known]
+
+
+def _parts(function: PrimFunc) -> Sequence[Stmt]:
+    body = function.body
+    if not isinstance(body, BlockRealize) or not isinstance(body.block.body, SeqStmt):
+        return (body,)
+    return body.block.body.seq
+
+
 @lru_cache(maxsize=16)  # a version is asked about as it comes, and as it goes
 def _owners(function: PrimFunc) -> dict[Buffer, tuple[str | Var, ...]]:
-    buffers = owned_memory(function)
+    buffers = owned_memory(function.body)
     if not buffers:
         return {}
     program = accesses_of(function)

@@ -17,8 +17,24 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.thread_regions import write_regions
 from loopwright.analysis.thread_work import is_arithmetic
-from loopwright.ir import Block, BlockRealize, For, ForKind, IfThenElse, IterType, LetStmt, Stmt, Var, uses_var
+from loopwright.ir import (
+    Block,
+    BlockRealize,
+    For,
+    ForKind,
+    IfThenElse,
+    IterType,
+    LetStmt,
+    PrimFunc,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    structural_equal,
+    uses_var,
+)
 from loopwright.schedule.errors import NotProved
 from loopwright.schedule.handles import BlockKey
 from loopwright.schedule.step import Proof, Step
@@ -41,6 +57,9 @@ def with_turns_proved(method: str, view: View, step: Step) -> Step:
     changed = [key for key, turn in new.items() if old.get(key) != turn]
     if not changed:
         return step
+    if step.proof is Proof.ORDER_KEPT:
+        if runs_alike(view.function, step.after) or all([_is_alone(after.block_path(key)) for key in changed]):
+            return step
     if step.proof is not Proof.GIVEN:
         return replace(step, proof=Proof.VALUES, buffers=None)
     for key in changed:
@@ -51,6 +70,41 @@ def with_turns_proved(method: str, view: View, step: Step) -> Step:
             problem = f"threads would take turns at block {name} in another way, and the order of its updates counts"
             raise NotProved(method, problem, step.at)
     return step
+
+
+def runs_alike(before: PrimFunc, after: PrimFunc) -> bool:
+    """Whether two programs, with what their threads do written as serial loops, are one but for who runs the loops."""
+    old, new = (write_regions(function.body, implied=False) for function in (before, after))
+    if old.reason is not None or new.reason is not None:
+        return False
+    serial = _Serial()
+    return structural_equal(serial.visit(old.body), serial.visit(new.body))
+
+
+def only_turns_change(after: View, loop: Var) -> bool:
+    """Whether all that the kernel of `loop` runs is one block whose updates commute: any order will do."""
+    inside = after.loop(loop)
+    paths = [path for path in after.index.blocks.values() if inside in path]
+    return len(paths) == 1 and _is_alone(paths[0])
+
+
+def _is_alone(path: Path) -> bool:
+    """Whether a block whose updates commute is all that its kernel runs."""
+    first = next((place for place, node in enumerate(path) if isinstance(node, For) and _is_bound(node)), len(path))
+    realize = path[-1]
+    assert isinstance(realize, BlockRealize)
+    return not any([isinstance(node, SeqStmt) for node in path[first:]]) and _commutes(realize.block)
+
+
+class _Serial(Rewriter):
+    """Bound loops as loops of one thread."""
+
+    def visit_For(self, loop: For) -> Stmt:
+        result = self.rebuild(loop)
+        if result.thread_binding is None:
+            return result
+        kind = ForKind.SERIAL if result.kind is ForKind.THREAD_BINDING else result.kind
+        return result.with_(kind=kind, thread_binding=None)
 
 
 def _turns(view: View) -> dict[BlockKey, Turn]:

@@ -34,7 +34,7 @@ from loopwright.te.lower_body import IndexTypes
 from loopwright.te.operation import ComputeOp, PlaceholderOp
 from loopwright.te.scan import ScanOp
 from loopwright.te.schedule.axis_algebra import leaves_from_roots
-from loopwright.te.schedule.errors import ArgumentsMissing, BadBinding, CannotTransformLayout
+from loopwright.te.schedule.errors import ArgumentsMissing, BadBinding, CannotMark, CannotTransformLayout
 from loopwright.te.schedule.graph import BodyRewriter, replace_inputs, rewrite_body, tensors_in
 from loopwright.te.schedule.layouts import Relaid, relaid_op
 from loopwright.te.schedule.schedule_state import ScheduleState
@@ -307,10 +307,26 @@ class _Making(FunctionInMaking):
             elif axis in values:
                 known[thread] = values[axis]
         if not turns:
-            return substitute(stage.store_predicate, known)
+            known |= self._first_of_others(stage)
+            condition = Analyzer().simplify(substitute(stage.store_predicate, known))
+            if isinstance(condition, IntImm) and not condition.value:
+                raise CannotMark(
+                    f"set_store_predicate: no thread stores {stage.name}: {stage.store_predicate} holds for none",
+                    hint="the threads along which a stage has no loop leave it to the first of them: ask for number 0",
+                )
+            return None if isinstance(condition, IntImm) else condition
         condition = substitute(substitute(stage.store_predicate, known), turns)
         self.stored_by[op] = storing_thread(stage, condition)
         return None  # who stores the result changes nothing: it is one for all threads
+
+
+    def _first_of_others(self, stage: Stage) -> dict[Var, Expr]:
+        """The threads along which a stage has no loop: it is left to the first of them."""
+        own = [attr.bind_thread for attr in stage.iter_var_attrs.values()]
+        tags = {*_thread_tags(stage), *[axis.thread_tag for axis in own if axis is not None]}
+        bound = [attr.bind_thread for other in self.stage_of.values() for attr in other.iter_var_attrs.values()]
+        others = [axis.var for axis in bound if axis is not None and axis.thread_tag not in tags]
+        return {var: const(0, var.dtype) for var in others}
 
 
 def inferred_scope(stage: Stage) -> str:

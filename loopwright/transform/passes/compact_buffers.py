@@ -7,7 +7,8 @@
             B[i * 8 + j] = A[i * 8 + j]                              B[j] = A[i * 8 + j]
 
 A dimension shrinks when the indices used inside the allocation's scope span a number of cells that is known here and
-less than the whole; indices then count from the first one used. What data decides (an index that is loaded) and what
+less than the whole; indices then count from the first one used. A guard `i * 8 + j < 20` around an access of
+`B[n + i * 8 + j]` bounds its index. What data decides (an index that is loaded) and what
 leaves our sight (a pointer that is handed on) keeps its whole extent. A buffer with strides of its own keeps them;
 where blocks asked for alignment (`buffer_dim_align`, which `write_allocations` notes at the allocation), the strides
 of the new shape honour it.
@@ -17,14 +18,17 @@ Needs: no blocks.  Leaves: no `buffer_dim_align`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, NamedTuple
 
 from loopwright.analysis.thread_axes import axis_of, is_shared_along, scope_of, tag_of
 from loopwright.arith import Analyzer, interval_of
 from loopwright.ir import (
+    LE,
+    LT,
     Allocate,
+    And,
     AttrStmt,
     Block,
     Buffer,
@@ -34,6 +38,7 @@ from loopwright.ir import (
     DeclBuffer,
     Expr,
     For,
+    IfThenElse,
     IntImm,
     Let,
     LetStmt,
@@ -56,7 +61,7 @@ from loopwright.ir.passes import function_pass
 from loopwright.ir.visitor import variables_in
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.parts.flat_index import is_literal, sub_index
-from loopwright.transform.parts.known_ops import ADDRESS_OF, PREFETCH
+from loopwright.transform.parts.known_ops import ADDRESS_OF, LIKELY, PREFETCH
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.passes.write_allocations import ALIGN_KEY, allocated_size, strides_for
 
@@ -99,6 +104,7 @@ class CollectUses(Visitor):
         self.loops: list[tuple[Var, Range]] = []
         self.tags: dict[Var, str] = {}  # of those around that run threads
         self.lets: list[Var] = []
+        self.guards: list[LT | LE] = []  # which hold here
         self.uses: dict[Var, Use] = {}  # by memory
         self.found: dict[Var, Compact] = {}
         self.has_notes = False  # on allocations, to be removed
@@ -127,6 +133,15 @@ class CollectUses(Visitor):
         with self.facts.bound(var, domain):
             self.visit(body)
         self.loops.pop()
+
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
+        self.visit(node.condition)
+        before = len(self.guards)
+        self.guards += [part for part in _parts(node.condition) if isinstance(part, (LT, LE)) and not has_data(part)]
+        self.visit(node.then_case)
+        del self.guards[before:]
+        if node.else_case is not None:
+            self.visit(node.else_case)
 
     def _let(self, let: LetStmt | Let) -> None:
         self.visit(let.value)
@@ -237,11 +252,20 @@ class CollectUses(Visitor):
         zero = const(0, low.min_value.dtype)
         least = zero if self.facts.can_prove(low.min_value <= zero) else low.min_value
         greatest = high.max_value
+        for guard in self.guards if first is last else ():
+            most = self._under_guard(last, guard, hidden)
+            if most is not None and self.facts.can_prove(most < greatest):
+                greatest = most
         if self.facts.can_prove(greatest >= size - 1):
             greatest = self.facts.simplify(size - 1)
         if is_literal(least, 0) and self.facts.can_prove_equal(greatest, size - 1):
             return None  # all of it
         return Span(least, greatest)
+
+    def _under_guard(self, index: Expr, guard: LT | LE, hidden: Container[Var]) -> Expr | None:
+        """The greatest value of an index that is a guarded value, but for what is known around the allocation."""
+        most = self.facts.simplify(index - guard.a + guard.b - (1 if isinstance(guard, LT) else 0))
+        return None if uses_var(most, hidden.__contains__) else most
 
     def _hull(self, a: Span, b: Span) -> Span | None:
         low, high = self._end(a.low, b.low, least=True), self._end(a.high, b.high, least=False)
@@ -274,6 +298,15 @@ class CollectUses(Visitor):
         """How many cells hold the span, if that is a number and fewer than there are."""
         count = _extent(span, size, self.facts)
         return None if count is None else const(count, size.dtype)
+
+
+def _parts(condition: Expr) -> list[Expr]:
+    """The conditions that all have to hold."""
+    if isinstance(condition, And):
+        return [*_parts(condition.a), *_parts(condition.b)]
+    if isinstance(condition, Call) and condition.op is LIKELY:
+        return _parts(condition.args[0])
+    return [condition]
 
 
 def _extent(span: Span, size: Expr, facts: Analyzer) -> int | None:

@@ -110,9 +110,22 @@ class _Scalarize(Rewriter):
             return self.lane_of.reinterpreted(call, const(0))
         if call.op.name == "tir.tvm_access_ptr":  # its first argument is a type, not a value
             return call.with_(args=(call.args[0], *[self.visit(arg) for arg in call.args[1:]]))
+        if self.is_gpu and call.op.name in _EXTERN and call.dtype.lanes == 1:
+            return call.with_(args=(call.args[0], *[self.word(arg) for arg in call.args[1:]]))
         if call.dtype.lanes > 1 or any([arg.dtype.lanes > 1 for arg in call.args]):
             raise NotBuilt(f"{call.op.name} on vectors, for a target without vectors", "call it lane by lane")
         return self.rebuild(call)
+
+    def word(self, expr: Expr) -> Expr:
+        """An argument of a device function: four bytes in a vector are passed as a word, as CUDA's functions want."""
+        if expr.dtype.lanes == 1:
+            return self.visit(expr)
+        if expr.dtype.bits * expr.dtype.lanes != _WORD:
+            raise NotBuilt(f"passing a {expr.dtype} to a device function", "pass four bytes, or call it lane by lane")
+        kind = "uint32" if expr.dtype.element.kind == "uint" else "int32"
+        packed = intrinsics.reinterpret(kind, expr)
+        assert isinstance(packed, Call)
+        return self.lane_of.reinterpreted(packed, const(0))
 
     # -- statements
 
@@ -319,6 +332,8 @@ class _LaneOf(Visitor):
         return intrinsics.reinterpret(target, low) if low.dtype is not target else low
 
 
+_EXTERN: Final = ("tir.call_extern", "tir.call_pure_extern")
+_WORD: Final = 32  # bits
 _HALVES: dict[str, Callable[[_Scalarize, Call, Expr, int], Expr]] = {
     "tir.vectorlow": lambda owner, call, number, half: owner.lane(call.args[-1], number),
     "tir.vectorhigh": lambda owner, call, number, half: owner.lane(call.args[-1], number + half),

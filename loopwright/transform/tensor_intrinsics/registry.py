@@ -127,6 +127,7 @@ _BUILT_IN: Final = {
     "dot_4x4_u8u8u32_udot": "neon",
     "dot_4x4_u8u8i32_hdot": "neon",
     "fma_8_f16_neon": "neon",
+    "dp4a": "cuda_dp4a",
     "interleave_4x16_int8": "interleave",
     "interleave_4x4_int8": "interleave",
     "interleave_2x16_bfloat16": "interleave",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,10 @@ EMULATED = "cuda -model=emulated"
 H200 = "nvidia/nvidia-h200"
 ORDERS = ("forwards", "backwards", "random")
 LARGE = {"x": 4, "y": 16, "z": 4, "row_pieces": 2, "column_pieces": 2, "vector": 4, "depth": 16}  # 128 × 128
+
+FEW_ROWS = {"x": 4, "y": 4, "z": 4, "row_pieces": 1, "column_pieces": 2, "vector": 4, "depth": 16}  # 16 × 128
+
+PIECES = {"x": 4, "y": 8, "z": 2, "row_pieces": 2, "column_pieces": 2, "vector": 4, "depth": 16}  # 64 × 64
 
 
 def product(m, n, k, layout="nn", a_batch=(), b_batch=(), dtype="float32", has_epilogue=False):
@@ -40,9 +45,10 @@ def product(m, n, k, layout="nn", a_batch=(), b_batch=(), dtype="float32", has_e
     return [a, b, bias, te.compute(c.shape, lambda *index: te.max(biased(*index), te.const(0, dtype)), name="relu")]
 
 
-def run(tensors, layout):
+def run(tensors, layout, chosen="tile"):
     """Builds and runs a product in all orders of threads."""
     plan = autosched.apply(tensors, EMULATED)
+    assert any(chosen in choice.what for choice in plan.decisions[-1].choices), plan.explain()
     assert [decision.rule for decision in plan.decisions if decision.rule != "inlined"] == ["gemm"], plan.explain()
     module = lw.build(plan.mod, target=EMULATED)
     shapes = [tuple(map(int, tensor.shape)) for tensor in tensors]
@@ -64,30 +70,45 @@ def run(tensors, layout):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "layout", "options"),
+    ("sizes", "layout", "options", "tile"),
     [
-        ((32, 64, 32), "nn", {}),
-        ((33, 65, 17), "nn", {"has_epilogue": True}),
-        ((31, 63, 15), "tt", {"b_batch": (2,)}),
-        ((33, 68, 16), "nt", {"a_batch": (2,), "b_batch": (2,), "has_epilogue": True}),
-        ((17, 33, 9), "tn", {"dtype": "float64"}),
-        ((32, 40, 8), "nn", {"dtype": "int32", "a_batch": (2, 2)}),
+        ((64, 128, 32), "nn", {}, PIECES),  # whole tiles
+        ((65, 131, 17), "nn", {"has_epilogue": True}, PIECES),
+        ((31, 63, 15), "tt", {"b_batch": (2,)}, None),
+        ((33, 68, 16), "nt", {"a_batch": (2,), "b_batch": (2,), "has_epilogue": True}, None),
+        ((17, 33, 9), "tn", {"dtype": "float64"}, None),
+        ((2, 40, 8), "nn", {"dtype": "int32", "a_batch": (2, 2)}, None),
     ],
 )
-def test_against_float64(sizes, layout, options):
-    run(product(*sizes, layout, **options), layout)
-
-
-def kernel(*args, tile=None, **options):
-    """The plan, and the text of the kernel that is launched where operands are aligned."""
+def test_against_float64(sizes, layout, options, tile):
     with Choices({"0.tile": tile} if tile else None):
-        plan = autosched.apply(product(*args, **options), H200)
+        run(product(*sizes, layout, **options), layout)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout", "options"),
+    [
+        ((9, 36, 128), "nn", {"has_epilogue": True}),
+        ((33, 30, 128), "nt", {"a_batch": (2,), "b_batch": (2,), "dtype": "int32"}),
+        ((2, 70, 145), "tn", {}),  # padded: two parts of 80
+    ],
+)
+def test_parts_of_the_sum(sizes, layout, options):
+    with Choices({"0.splits": {"value": 2}, "0.tile": FEW_ROWS}):
+        run(product(*sizes, layout, **options), layout, "2 parts of the sum")
+
+
+@cache
+def large_kernel():
+    """The plan of a product with large tiles, and the text of its kernels."""
+    with Choices({"0.tile": LARGE}):
+        plan = autosched.apply(product(4096, 4096, 256, has_epilogue=True), H200)
     module = lw.build(plan.mod, target=H200)
     return plan, module.get_source("cuda")
 
 
 def test_one_barrier_a_slab_and_wide_accesses():
-    plan, source = kernel(4096, 4096, 256, tile=LARGE, has_epilogue=True)
+    plan, source = large_kernel()
     text = source[source.index('extern "C"') : source.index("main_kernel_unaligned")]
     assert "__launch_bounds__(256, 2)" in text
     assert text.count("__syncthreads();") == 1  # in the loop; the prologue has none of its own
@@ -99,7 +120,7 @@ def test_one_barrier_a_slab_and_wide_accesses():
 
 
 def test_registers_do_not_spill():
-    _, source = kernel(4096, 4096, 256, tile=LARGE)
+    _, source = large_kernel()
     try:
         log = compile_cuda(source, "sm_90a", ["--fmad=false", "--ptxas-options=-v"]).log
     except NoNvrtc as error:
@@ -110,7 +131,7 @@ def test_registers_do_not_spill():
 
 @pytest.mark.parametrize(
     ("m", "n", "expected"),
-    [(4096, 4096, (128, 128)), (8192, 8192, (128, 128)), (64, 64, (32, 64))],
+    [(4096, 4096, (128, 256)), (1024, 1024, (64, 64)), (64, 64, (32, 64))],
 )
 def test_the_tile_that_should_be_fastest(m, n, expected):
     machine = GpuMachine.of(H200)
@@ -129,8 +150,8 @@ def test_blocks_of_a_multiprocessor_share_its_registers():
 @pytest.mark.parametrize(
     "tensors",
     [
-        product(8, 64, 64),  # few rows
-        product(64, 16, 64),
+        product(1, 64, 64),
+        product(64, 1, 64),
         product(64, 64, 64, dtype="float16"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te, topi
+from loopwright.autosched.choices import Choices
 from loopwright.topi.testing.convolution import conv_python
 
 EMULATED = "cuda -model=emulated"
@@ -67,6 +68,12 @@ def test_epilogue_in_registers():
     )
 
 
+def test_parts_of_the_sum():
+    a, w, y = convolution((1, 64, 4, 5), (17, 64, 2, 3), "NCHW", padding=1)
+    with Choices({"0.splits": {"value": 4}}):
+        run([a, w, topi.nn.relu(y)], lambda a, w: np.maximum(conv_python(a, w, 1, 1, 1, 1, "NCHW"), 0))
+
+
 def test_a_product_over_two_axes():
     a, b = te.placeholder((3, 20, 6, 4), name="A"), te.placeholder((6, 4, 35), name="B")
     k, h = te.reduce_axis((0, 6), name="k"), te.reduce_axis((0, 4), name="h")
@@ -86,7 +93,7 @@ def test_vectors_of_channels_are_loaded():
     ("tensors", "rule"),
     [
         (convolution((1, 32, 8, 8), (32, 1, 3, 3), "NCHW", groups=32), "windows"),  # depthwise
-        (convolution((1, 16, 8, 8), (4, 16, 3, 3), "NCHW"), "rows"),  # few features
+        (convolution((1, 16, 8, 8), (3, 16, 3, 3), "NCHW"), "rows"),  # few features
         (convolution((1, 16, 8, 8), (32, 16, 3, 3), "NCHW", dtype="float16"), "rows"),
     ],
 )

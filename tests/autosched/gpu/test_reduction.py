@@ -66,13 +66,14 @@ def test_how_everything_is_shared_out():
 
 
 def test_how_columns_are_shared_out():
-    assert column_plan(8192, 8192, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, 1024)
-    assert column_plan(8, 8192, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(32, 1, 4, 4, None)
-    assert column_plan(2**20, 64, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, 1024)
-    assert column_plan(1024, 64, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(8, 128, 4, 8, None)
+    assert column_plan(8192, 8192, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, 256)
+    assert column_plan(32, 8192, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(8, 4, 4, 4, None)
+    assert column_plan(2**20, 64, 1, 4, 4, H200) == ColumnPlan(16, 16, 4, 4, 512)
+    assert column_plan(2048, 64, 1, 4, 4, H200, may_chunk=False) == ColumnPlan(8, 128, 4, 8, None)
     assert column_plan(64, 2**20, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, None)
     assert column_plan(2, 2**20, 1, 4, 4, H200) == ColumnPlan(256, 1, 4, 2, None)
     assert column_plan(256, 12544, 1, 4, 4, H200) == ColumnPlan(8, 32, 4, 4, None)
+    assert column_plan(256, 196, 64, 4, 4, H200) == ColumnPlan(7, 32, 4, 4, None)
     assert column_plan(1024, 1024, 1, 4, 4, H200) == ColumnPlan(8, 128, 4, 8, None)
     assert column_plan(None, None, 1, 4, 4, H200) == ColumnPlan(32, 8, 4, 4, None)
 
@@ -103,11 +104,24 @@ def test_columns():
     check([(3000, 64)], 0, "mean", kernels=2)
 
 
+def test_what_threads_pass_on_fits_into_shared_memory():
+    """16 sums of 4 bytes are 64 bytes a thread: 1024 threads would need more than a kernel gets."""
+    data = te.placeholder((2048, 64), "int8", name="data")
+    out = topi.sum(topi.cast(data, "int32"), 0)
+    plan = autosched.apply([data, out], EMULATED)
+    assert "reduction" in [decision.rule for decision in plan.decisions]
+    given, result = np.random.default_rng(0).integers(-99, 99, (2048, 64)).astype("int8"), np.zeros(64, "int32")
+    lw.build(plan.mod, target=EMULATED)(given, result)
+    np.testing.assert_array_equal(result, given.sum(0, dtype="int32"))
+    assert column_plan(2048, 64, 1, 16, 1, H200, held=64).y * 4 * 64 <= H200.static_shared_memory
+
+
 def test_axes_in_the_middle():
     check([(7, 33, 40, 20), (3, 5, 2, 3)], 1)
     check([(7, 33, 40, 20), (3, 5, 2, 3)], (0, 2, 3), "mean")
     check([(7, 33, 40, 20)], (0, 2), "mean")
-    check([(64, 3, 14, 14)], 0)
+    check([(64, 3, 14, 14), (9, 5, 14, 14)], 0)
+    check([(1024, 40)], 0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "int32", "int64", "uint8"])
@@ -194,7 +208,10 @@ def test_tuples_are_one_pass(shape):
         module(given, at, best)
         np.testing.assert_array_equal(at, given.argmax(-1))
         np.testing.assert_array_equal(best, given.max(-1))
-    assert "shfl" in module.get_source()
+    source = module.get_source()
+    assert "shfl" in source
+    kernels = source.count("__global__")
+    assert source.count("__syncthreads()") <= 2 * kernels  # one for what warps pass on, one for what blocks do
 
 
 def test_the_statistics_of_a_batch():

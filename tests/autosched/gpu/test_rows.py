@@ -96,6 +96,14 @@ def test_softmax_of_every_length(shape):
     assert source.count("__global__") <= 2  # one kernel; a second one for tensors that are not aligned
 
 
+def test_several_short_rows_are_under_way_together(monkeypatch):
+    assert row_threads(64, 4, 1, 1 << 20, H200) == RowThreads(16, 8, 4, "local", 1, 4)
+    assert row_threads(64, 4, 1, (1 << 20) + 8, H200).several == 1
+    monkeypatch.setattr("loopwright.autosched.gpu.row_threads._WAVES_OF_ROWS", 0)
+    for name in ("sum", "argmax"):
+        run(name, (8 * 132 * 2, 64))
+
+
 def test_a_row_is_loaded_once_and_sixteen_bytes_at_a_time():
     source = run("layer_norm", (3, 4096))
     kernel = source[source.index("__global__") :].split("__global__")[1]
@@ -107,6 +115,14 @@ def test_a_row_is_loaded_once_and_sixteen_bytes_at_a_time():
 def test_other_types(dtype):
     run("softmax", (3, 200), dtype)
     run("sum", (3, 200), "float64")
+
+
+def test_kept_rows_of_several_axes_are_in_registers():
+    x = te.placeholder((2, 56, 56), name="x")
+    module = lw.build([x, topi.sum(x, (1, 2))], target=EMULATED, autosched=True)
+    xs, out = np.random.default_rng(0).standard_normal((2, 56, 56)).astype("float32"), np.zeros(2, "float32")
+    module(xs, out)
+    np.testing.assert_allclose(out, xs.sum((1, 2), dtype="float64"), rtol=1e-4)
 
 
 def test_rows_of_several_axes():

@@ -426,6 +426,30 @@ def test_a_result_that_no_thread_stores():
     refused(s, [A, B], errors.CannotMark, "depends on more than its number")
 
 
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_store_that_names_a_thread_its_stage_has_no_loop_for(number):
+    """As scripts have it for what follows a reduction over threads: the first thread stores anyway."""
+    A, k, B = row_sums(10, 1025)
+    C = te.compute((10,), lambda i: B[i] + 1, name="C")
+    s = te.create_schedule(C.op)
+    bx, ty, tx = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.y"), te.thread_axis("threadIdx.x")
+    block, row = s[C].split(C.op.axis[0], factor=4)
+    F = s.rfactor(B, s[B].split(k, factor=4)[1])
+    s[B].compute_at(s[C], row)
+    s[C].bind(block, bx)
+    s[C].bind(row, ty)
+    (part,) = s[B].op.reduce_axis
+    s[B].bind(part, tx)
+    s[F].compute_at(s[B], part)
+    s[B].set_store_predicate(tx.var.equal(0))
+    s[C].set_store_predicate(tx.var.equal(number))
+    if number:
+        refused(s, [A, C], errors.CannotMark, "no thread stores C: threadIdx_x == 3 holds for none")
+    else:
+        a = np.random.default_rng(0).random((10, 1025), dtype="float32")
+        run(s, [A, C], [a], a.sum(1, dtype="float64") + 1, rtol=1e-6, launch=False)
+
+
 def test_memory_of_a_thread_for_what_others_read():
     """Every thread writes its own copy: none has what the others wrote."""
     A = te.placeholder((4, 8), name="A")

@@ -11,6 +11,7 @@ from loopwright.autosched.gpu.rule import GpuRule
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise, Together
 from loopwright.autosched.gpu.rules.gemm import Gemm, ImplicitGemm
+from loopwright.autosched.gpu.rules.moments import MeanAndSquares
 from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
 from loopwright.autosched.gpu.rules.scan import Scan
@@ -21,6 +22,7 @@ GPU_RULES: Final[list[GpuRule]] = [
     Gemm(),  # first: a product is a reduction of rows too
     ImplicitGemm(),  # before windows: those of a convolution are a reduction of many
     Windows(),  # before reductions: a window is a short one
+    MeanAndSquares(),  # before reductions, which it has two of
     Reduction(),  # before rows: those of a reduction alone may be too few, or too long
     Rows(),  # before element-wise work: what stands around a reduction is done with it
     Transpose(),  # before element-wise work, which it is

@@ -166,11 +166,11 @@ def _in_one_block(sch: Schedule, partial: BlockRV, block: BlockRV, plan: RowPlan
     sch.reorder(own_thread, steps, some, own_lane)
     sch.bind(own_thread, "threadIdx.x")
     sch.bind(thread, "threadIdx.x")
-    for k in range(len(sch.get(partial).writes)):
-        sch.set_scope(partial, k, "local")
     sch.unroll(some)
     if plan.lanes > 1:
         sch.vectorize(own_lane)
         sch.unroll(lane)
+    for k in range(len(sch.get(partial).writes)):
+        sch.set_scope(partial, k, "local")  # last: from then on, steps are asked whose memory it is
     for k in range(len(sch.get(block).writes)) if after else ():
         sch.set_scope(block, k, "shared")

@@ -21,12 +21,12 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.gpu.machine import IN_FLIGHT, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
-from loopwright.autosched.gpu.row_threads import REGISTERS, RowThreads, row_threads
+from loopwright.autosched.gpu.row_threads import RowThreads, row_threads
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.row_blocks import facts_in, inner_buffers, row_axes, row_run
 from loopwright.autosched.row_nest import along_row
-from loopwright.autosched.small_steps import fused, loops_below, operand_of
+from loopwright.autosched.small_steps import fused, join_dimensions, loops_below, operand_of
 from loopwright.ir import Buffer, Call, Div, collect
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
@@ -56,6 +56,8 @@ class Rows:
         group = _Group(sch, blocks, rows, kept)
         inputs = group.inputs()
         shared = row_threads(*group.row(), len(inputs) or 1, group.count(), machine)
+        if not group.is_sum():
+            shared = shared._replace(several=1)  # each row waits at barriers
         group.schedule(shared, inputs, decision)
         note_roofline(decision, blocks, machine)
 
@@ -82,6 +84,10 @@ class _Group:
     def count(self) -> int | None:
         """How many rows there are."""
         return self.blocks[0].extent(self.blocks[0].axes[: self.rows])
+
+    def is_sum(self) -> bool:
+        """Whether there is one reduction, and nothing else but what one thread computes of its result."""
+        return self.blocks[0].is_reduction and all([self._is_number(facts) for facts in self.blocks[1:]])
 
     def inputs(self) -> list[Buffer]:
         """What the group reads along its rows, element by element: more than once, or for a reduction.
@@ -114,14 +120,17 @@ class _Group:
         anchor = sch.get_block(names[-1])
         row = fused(sch, sch.get_loops(anchor)[: self.rows])
         if plan.rows > 1:
-            several, row = sch.split(row, [None, plan.rows])
-            sch.bind(several, "blockIdx.x")
+            blocks, several, row = sch.split(row, [None, plan.several, plan.rows])
+            sch.bind(blocks, "blockIdx.x")
             sch.bind(row, "threadIdx.y")
+            sch.unroll(several)
         else:
             sch.bind(row, "blockIdx.x")
         for name in reversed(names[:-1]):
             sch.compute_at(sch.get_block(name), row)
         caches = self._cache(plan, inputs, names, row)
+        if plan.scope:
+            self._join_axes([*caches, *[sch.get_block(name) for name in names[:-1]]])
         for block in [*caches, *[sch.get_block(name) for name in names]]:
             self._share_out(block, row, plan)
         numbers = [facts.name for facts in self.blocks if self._is_number(facts)]
@@ -129,8 +138,6 @@ class _Group:
             self._put(block, plan.scope)
         for name in names[:-1]:
             self._put(sch.get_block(name), "shared" if name in numbers else plan.scope)
-        if plan.scope == "local" and plan.kept > REGISTERS:
-            sch.annotate(row, "keeps_loads_before_barriers", 1)  # registers are many; reading again takes longer
         self._note(plan, inputs, decision)
 
     def _inline(self, names: Sequence[str], keeps_rows: bool) -> list[str]:
@@ -166,6 +173,13 @@ class _Group:
             result.append(cache)
         return result
 
+    def _join_axes(self, blocks: Sequence[BlockRV]) -> None:
+        """Kept rows of several axes have one dimension: a part of a thread is no box of several."""
+        for block in blocks:
+            axes = len(self.sch.get(block).writes[0].buffer.shape) - self.rows
+            if axes > 1 and self.sch.get(block).init is None:
+                join_dimensions(self.sch, block, axes)
+
     def _share_out(self, block: BlockRV, row: LoopRV, plan: RowThreads) -> None:
         """Threads have neighbouring parts of a row, of as many elements as one load has."""
         sch = self.sch
@@ -198,6 +212,7 @@ class _Group:
 
     def _note(self, plan: RowThreads, inputs: Sequence[Buffer], decision: Decision) -> None:
         who = f"{plan.threads} threads a row" + (f", {plan.rows} rows a block" if plan.rows > 1 else "")
+        who += f", {plan.several} after each other" if plan.several > 1 else ""
         length = self.row()[0]
         decision.chose(who, f"rows of {length if length is not None else 'unknown'} elements, {plan.lanes} a load")
         if inputs:

@@ -1,4 +1,4 @@
-"""scan: running totals along an axis, as `topi.cumsum` writes them. `gpu/parallel_scan.py` writes their kernels.
+"""scan: running totals along an axis, as `topi.cumsum` writes them. `gpu/idiom_kernels.py` writes their kernels.
 
 The loops stay as they are until all blocks are scheduled.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.decision import ChoiceKind, Decision
+from loopwright.autosched.errors import NotWorthIt
+from loopwright.autosched.gpu.idiom_kernels import is_scan, scan_of
 from loopwright.autosched.gpu.machine import GpuMachine
-from loopwright.autosched.gpu.parallel_scan import scan_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.schedule import Schedule
 
@@ -20,10 +21,12 @@ class Scan:
     name = "scan"
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
-        return int(scan_of(pending[0].realize.block) is not None)
+        return int(is_scan(pending[0].realize.block))
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision
     ) -> None:
+        if scan_of(entries[0].realize.block, machine) is None:
+            raise NotWorthIt("a block has fewer threads than a warp")
         why = "blocks of threads share rows or columns, and pass on totals"
         decision.chose("kernels of its own", why, ChoiceKind.NO_STEPS)

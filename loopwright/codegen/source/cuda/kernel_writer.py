@@ -11,7 +11,7 @@ from loopwright.analysis.thread_axes import axis_of, scope_of, tag_of
 from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
-from loopwright.codegen.source.code import PRIMARY, Code, call, converted
+from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
@@ -34,6 +34,7 @@ _SHUFFLES: Final = {
     "tvm_warp_shuffle_down": "__shfl_down_sync",
     "tvm_warp_shuffle_xor": "__shfl_xor_sync",
 }
+_SUMS: Final = (ir.Add, ir.Sub, ir.Mul)
 _REGISTER_BYTES: Final = 255 * 4  # of one thread
 _LONGEST_UNROLLED: Final = 64
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
@@ -109,6 +110,35 @@ class KernelWriter(SourceStatements):
         holds = self.value(statement.condition)
         self.line(f"if (!{holds.within(PRIMARY)}) {{ __trap(); }}")
         self.run(statement.body)
+
+    # --- truth values -----------------------------------------------------------------------------------------------
+
+    # && and || are branches to a compiler that does not know what they cost; lanes of a warp go both ways.
+
+    def _logic(self, node: ir.And | ir.Or, operator: str) -> Code:
+        if not self._in_order and self._is_cheap(node.b):
+            return infix(operator[0], self.data(node.a), self.data(node.b), LOOSE)
+        return super()._logic(node, operator)
+
+    def _selected(self, condition: ir.Expr, then: ir.Expr, otherwise: ir.Expr) -> Code:
+        if isinstance(then, ir.IntImm) and then.dtype.kind == "bool" and then.value:
+            return infix("|", self.data(condition), self.data(otherwise), LOOSE)
+        if isinstance(otherwise, ir.IntImm) and otherwise.dtype.kind == "bool" and not otherwise.value:
+            return infix("&", self.data(condition), self.data(then), LOOSE)
+        return super()._selected(condition, then, otherwise)
+
+    def _is_cheap(self, expr: ir.Expr) -> bool:
+        """Whether a value is a few comparisons of what is in registers, which may be done though nobody needs it."""
+        for node in ir.collect(expr, ir.Expr):
+            if isinstance(node, ir.BufferLoad):
+                sizes = [size.value if isinstance(size, ir.IntImm) else 0 for size in node.buffer.shape]
+                ranges = [self.intervals.of(index) for index in node.indices]
+                inside = [low >= 0 and high < size for (low, high), size in zip(ranges, sizes, strict=True)]
+                if node.buffer.data not in self.registers or not all(inside):
+                    return False
+            elif not isinstance(node, (ir.Var, ir.IntImm, ir.FloatImm, ir.CompareExpr, ir.And, ir.Or, ir.Not, *_SUMS)):
+                return False
+        return True
 
     # --- memory ---------------------------------------------------------------------------------------------------
 

@@ -97,6 +97,34 @@ def test_nvrtc_takes_every_text(name):
 
 
 @needs_nvrtc
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", ["gemm", "cross_thread_maximum", "dynamic_shared", "halves"])
+def test_nvrtc_compiles_for_every_generation(name, arch):
+    inputs, args, _, _ = PROGRAMS[name]()
+    target = f"cuda -arch={arch}"
+    cubin = exported_images(lw.build(inputs, args, target=target).kernels, lw.target.Target(target))[0]
+    assert cubin.content[:4] == b"\x7fELF" and cubin.arch == int(arch.strip("sm_a"))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("dtype", "arch"),
+    [("float32", "sm_75"), ("bfloat16", "sm_75"), ("float16", "sm_80"), ("bfloat16", "sm_90a"), ("int8", "sm_100a")],
+)
+def test_nvrtc_compiles_what_rules_make(dtype, arch):
+    """A product, and what runs along rows, in one program."""
+    A, B = te.placeholder((128, 96), dtype, name="A"), te.placeholder((96, 64), dtype, name="B")
+    k = te.reduce_axis((0, 96), "k")
+    wide = "int32" if dtype == "int8" else "float32"
+    C = te.compute((128, 64), lambda i, j: te.sum(A[i, k].astype(wide) * B[k, j].astype(wide), axis=k), name="C")
+    r = te.reduce_axis((0, 64), "r")
+    D = te.compute((128,), lambda i: te.max(C[i, r], axis=r), name="D")
+    target = f"cuda -arch={arch}"
+    module = lw.build([A, B, C, D], target=target, autosched=True)
+    assert exported_images(module.kernels, lw.target.Target(target))[0].content[:4] == b"\x7fELF"
+
+
+@needs_nvrtc
 def test_ptx_is_a_source():
     schedule, args = vector_add()
     assert ".entry main_kernel(" in lw.build(schedule, args, target="cuda -arch=sm_80").get_source("ptx")

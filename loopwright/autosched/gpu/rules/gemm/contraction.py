@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, const, element_strides
-from loopwright.autosched.gpu.rules.gemm.rule import DTYPES
 from loopwright.autosched.gpu.rules.gemm.tiles import Side
 from loopwright.ir import Expr, FloorDiv, Mul, Var, collect
+
+DTYPES: Final = ("float32", "float64", "int32")
 
 
 class Piece(NamedTuple):
@@ -62,6 +63,11 @@ class Contraction:
     @property
     def groups(self) -> int:
         return _size(self.batch)
+
+    @property
+    def split_axis(self) -> Axis:
+        """The reduced axis of which parts may be sums of their own."""
+        return self.channel or self.reduce[-1]
 
     def reduced(self, depth: int) -> tuple[Piece, ...]:
         """The reduced axes: channels in slabs of `depth`, or all as they are."""

@@ -9,24 +9,31 @@ A padding is computed where it is loaded: a comparison takes less than memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, tiles_for, vector_of
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, tiles_for, vector_of
+from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
+from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loops_below, loops_by_axis
 from loopwright.ir import Buffer
-from loopwright.schedule import BlockRV, Schedule
+from loopwright.schedule import BlockRV, LoopRV, Schedule
 
-_LEAST_TILE: Final = 16  # rows and columns: fewer are no tile
+_LEAST_TILE: Final = 4  # rows and columns: fewer are no tile
 _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
+_LEAST_PART: Final = 64  # products of a part of a cell
+_MOST_SPLITS: Final = 64
+_SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
+_MOST_UNROLLED_PARTS: Final = 16
+_DEPTHS: Final = (16, 8, 32, 64)
 
 
 class ImplicitGemm:
@@ -56,26 +63,121 @@ class ImplicitGemm:
         contraction = None if facts is None else contraction_of(facts)
         assert contraction is not None
         padding = entries[0] if at else None
-        sizes = {depth: _size_of(contraction, padding, depth) for depth in (8, 16, 32, 64)}
+        sizes = {depth: size_of_contraction(contraction, padding, depth) for depth in _DEPTHS}
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
-        vector = vector_of(bytes_of(contraction.facts.dtype))
-        stores_vectors = contraction.columns[-1].size % vector == 0
-        size = sizes[16]
-        plan = plan_of(tiles, size, machine, stores_vectors)
+        stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
+        splits = splits_of(contraction, entries[at], padding)
+        plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
         plan = plan._replace(rows=size.rows, columns=size.columns)
-        last = sch.get_block(entries[at + 1].name) if len(entries) > at + 1 else None
-        last, loaders = _as_product(sch, contraction, plan, padding, last, program)
-        product = None
-        after = program.after(sch).entry(contraction.facts.name).facts
-        if after is not None:
-            product = product_of(after)
-        if product is None or product.row is None or len(product.reduce) != 1:
-            raise NotWorthIt("the contraction is not seen to be a matrix product")
-        Steps(sch, product, plan).run(last, loaders)
+        schedule_contraction(sch, contraction, plan, padding, entries[at + 1 :], program, machine)
         note_plan(decision, plan, size, entries, machine)
         if padding is not None:
             decision.chose(f"{padding.name} computed where it is loaded", "a comparison takes less than memory")
+
+
+def splits_of(contraction: Contraction, entry: Entry, padding: Entry | None) -> Callable[[Tile], list[int]]:
+    """The numbers of parts that the sum may be cut into, for a tile: whole slabs each, padded if need be."""
+    axis = contraction.split_axis
+    extent = axis.extent or 1
+    operands = (contraction.row_operand, contraction.column_operand)
+    may_pad = padding is None and None not in [access.own_dimension(axis.var) for access in operands]
+    most = min(_MOST_SPLITS, contraction.k // _LEAST_PART) if may_regroup(entry.realize) else 1
+
+    def splits(tile: Tile) -> list[int]:
+        counts = [count for count in _SPLITS if count <= most and count * tile.depth <= extent]
+        return [1, *[count for count in counts if may_pad or extent % (count * tile.depth) == 0]]
+
+    return splits
+
+
+def schedule_contraction(
+    sch: Schedule,
+    contraction: Contraction,
+    plan: Plan,
+    padding: Entry | None,
+    after: Sequence[Entry],
+    program: Program,
+    machine: GpuMachine,
+) -> None:
+    """All steps; `after` is the element-wise block after it, if there is one."""
+    name = contraction.facts.name
+    epilogue = sch.get_block(after[0].name) if after else None
+    paddings = {} if padding is None else {padding.writes[0]: sch.get_block(padding.name)}
+    if plan.splits > 1:
+        name = _split_sum(sch, contraction, plan, paddings, after, machine)
+        contraction = _contraction_in(sch, name, program)
+        epilogue = None
+    last, loaders = _as_product(sch, contraction, plan, paddings, epilogue, program)
+    facts = program.after(sch).entry(name).facts
+    product = None if facts is None else product_of(facts)
+    if product is None or product.row is None or len(product.reduce) != 1:
+        raise NotWorthIt("the contraction is not seen to be a matrix product")
+    Steps(sch, product, plan).run(last, loaders)
+
+
+def _contraction_in(sch: Schedule, name: str, program: Program) -> Contraction:
+    facts = program.after(sch).entry(name).facts
+    result = None if facts is None else contraction_of(facts)
+    if result is None:
+        raise NotWorthIt("the contraction is no longer seen to be one")
+    return result
+
+
+def _split_sum(
+    sch: Schedule,
+    contraction: Contraction,
+    plan: Plan,
+    paddings: dict[Buffer, BlockRV],
+    after: Sequence[Entry],
+    machine: GpuMachine,
+) -> str:
+    """Parts of the sum as a batch, which a second kernel adds up; the name of the block that computes them."""
+    facts, splits = contraction.facts, plan.splits
+    block = sch.get_block(facts.name)
+    whole = splits * plan.tile.depth
+    if (contraction.split_axis.extent or 1) % whole:
+        sch.pad_einsum(block, [whole if axis is contraction.split_axis else 1 for axis in facts.axes])
+        for producer in sch.get_producers(block):
+            paddings[sch.get(producer).writes[0].buffer] = producer
+    loops = loops_by_axis(sch, block, facts)
+    reduced = contraction.split_axis.var
+    parts, _ = sch.split(loops[reduced], [splits, None])
+    partial = sch.rfactor(parts, 0)
+    own = sch.get_loops(partial)
+    at = [axis.var for axis in facts.axes].index(reduced)
+    sch.reorder(own[at], *own[:at])
+    _add_parts(sch, block, [sch.get_block(entry.name) for entry in after], splits, contraction, machine)
+    return sch.get(partial).name_hint
+
+
+def _add_parts(
+    sch: Schedule, block: BlockRV, after: Sequence[BlockRV], splits: int, contraction: Contraction, machine: GpuMachine
+) -> None:
+    """Each thread adds up the parts of a vector of results, which are neighbours in memory."""
+    if after:
+        store = after[0]
+        sch.set_scope(block, 0, "local")
+    else:
+        store = sch.cache_write(block, 0, "local")
+    lanes = vector_of(bytes_of(contraction.facts.dtype))
+    loops = list(sch.get_loops(store))
+    lane: list[LoopRV] = []
+    if (extent_of(sch, loops[-1]) or 1) % lanes == 0:
+        loops[-1], *lane = sch.split(loops[-1], [None, lanes])
+    cells, thread = sch.split(fused(sch, loops), [None, machine.threads(USUAL_THREADS // 2)])
+    sch.compute_at(block, thread)
+    inner = loops_below(sch, block, thread)
+    part = loop_of_axis(sch, block, 0, inner)
+    assert part is not None
+    own = [loop for loop in inner if loop.var is not part.var and extent_of(sch, loop) != 1]
+    sch.reorder(part, *own)
+    if splits <= _MOST_UNROLLED_PARTS:
+        sch.unroll(part)
+    for loop in (*own, *lane):
+        sch.vectorize(loop)
+    sch.bind(cells, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
 
 
 def _is_padding(pending: Sequence[Entry], program: Program) -> bool:
@@ -87,7 +189,7 @@ def _is_padding(pending: Sequence[Entry], program: Program) -> bool:
     return not program.is_output(buffer) and program.is_read_by(buffer, pending[1])
 
 
-def _size_of(contraction: Contraction, padding: Entry | None, depth: int) -> Size:
+def size_of_contraction(contraction: Contraction, padding: Entry | None, depth: int) -> Size:
     itemsize = bytes_of(contraction.facts.dtype)
     facts = None if padding is None else padding.facts
     rows, columns = [
@@ -101,7 +203,7 @@ def _as_product(
     sch: Schedule,
     contraction: Contraction,
     plan: Plan,
-    padding: Entry | None,
+    paddings: Mapping[Buffer, BlockRV],
     epilogue: BlockRV | None,
     program: Program,
 ) -> tuple[BlockRV, dict[Buffer, BlockRV]]:
@@ -117,11 +219,7 @@ def _as_product(
             sch.compute_inline(store)
         else:
             last = store
-        after = program.after(sch).entry(name).facts
-        split = None if after is None else contraction_of(after)
-        if split is None:
-            raise NotWorthIt("the groups are not seen to be a batch")
-        contraction = split
+        contraction = _contraction_in(sch, name, program)
     facts = contraction.facts
     reduced = contraction.reduced(plan.tile.depth)
     batch = [contraction.batch] if contraction.batch else []
@@ -133,8 +231,8 @@ def _as_product(
         own = [*batch, along, reduced] if side.is_transposed else [*batch, reduced, along]
         position = [region.buffer for region in sch.get(block).reads].index(access.buffer)
         loader = sch.reindex_cache_read(block, position, "global", layout(facts.axes, *own))
-        if padding is not None and padding.writes[0] is access.buffer:
-            sch.compute_inline(sch.get_block(padding.name))
+        if access.buffer in paddings:
+            sch.compute_inline(paddings[access.buffer])
         sch.transform_block_layout(loader, layout([axis for axis in facts.axes if access.uses(axis.var)], *own))
         loaders[sch.get(loader).writes[0].buffer] = loader
     parts = [*batch, contraction.rows, contraction.columns]

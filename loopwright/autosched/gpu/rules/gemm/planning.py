@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Final
 
@@ -11,19 +11,34 @@ from loopwright.autosched.decision import Choice, ChoiceKind, Decision
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import BlockFacts
 from loopwright.autosched.gpu.machine import GpuMachine
-from loopwright.autosched.gpu.roofline import note_roofline
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, share_of_peak
+from loopwright.autosched.gpu.roofline import bytes_moved, note_roofline
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, efficiency, occupied, seconds
 from loopwright.autosched.program import Entry, Program
 
 _GROUP: Final = 16  # columns of tiles at most that are walked together
 _MOST_BLOCKS: Final = 65535  # along y and z
 
 
-def plan_of(tiles: Sequence[Tile], size: Size, machine: GpuMachine, stores_vectors: bool) -> Plan:
-    """The tile that should be fastest; NotWorthIt where there is none. Sides are those of `size`."""
+def plan_of(
+    tiles: Sequence[Tile],
+    size: Size,
+    machine: GpuMachine,
+    stores_vectors: bool,
+    splits: Callable[[Tile], Sequence[int]],
+) -> Plan:
+    """The tile that should be fastest; NotWorthIt where there is none. Sides are those of `size`.
+
+    `splits` says into how many parts a sum may be cut.
+    """
     if not tiles:
         raise NotWorthIt("no tile of the product fits the threads and the memory of a block")
-    tile = pick("tile", tiles, lambda tile: seconds(tile, size, machine))
+
+    def price(tile: Tile) -> float:
+        return min([seconds(tile, size, machine, count) for count in splits(tile)])
+
+    tile = pick("tile", tiles, price)
+    split = pick("splits", splits(tile), lambda count: seconds(tile, size, machine, count))
+    size = size.split(split)
     columns = ceil(size.n / tile.columns)
     usual = next((group for group in range(_GROUP, 3, -1) if columns % group == 0), 1)
     group = option("group", usual if columns > _GROUP else 1, 1, 4, 8, 16)
@@ -34,33 +49,38 @@ def plan_of(tiles: Sequence[Tile], size: Size, machine: GpuMachine, stores_vecto
     scope = "shared" if tile.shared(size.itemsize) <= machine.static_shared_memory else "shared.dyn"
     # No more blocks than there are: registers that no other block needs hide latencies.
     resident = min(tile.resident(size.itemsize, machine), ceil(size.blocks(tile) / machine.multiprocessors))
-    return Plan(tile, group, resident, scope, size.rows, size.columns, stores_vectors)
+    return Plan(tile, group, resident, scope, size.rows, size.columns, stores_vectors, split)
 
 
 def note_plan(decision: Decision, plan: Plan, size: Size, entries: Sequence[Entry], machine: GpuMachine) -> None:
     """Say why, and what is expected."""
     tile, resident = plan.tile, plan.resident
-    blocks = size.blocks(tile)
+    whole = seconds(tile, size, machine, plan.splits)
+    blocks = size.blocks(tile) * plan.splits
     rows, columns = tile.of_thread
     waves = machine.waves(blocks, tile.threads, tile.shared(size.itemsize), tile.registers(size.itemsize))
     decision.choices.append(
         Choice(
             f"tile {tile.text()}",
             f"{rows * columns} accumulators a thread, {tile.threads} threads a block, {resident} blocks a "
-            f"multiprocessor; {share_of_peak(tile, resident, machine):.0%} of the peak",
+            f"multiprocessor; {efficiency(tile, size) * occupied(tile, resident):.0%} of the slots are multiply-adds",
             ChoiceKind.TILES,
         )
     )
     decision.chose(f"{blocks} blocks, {waves:.2f} waves", "as many multiprocessors as possible end together")
     kept = tile.shared(size.itemsize) / 1024
     decision.chose(f"2 stages of {kept / 2:.1f} KiB", "the next slab is loaded while this one is computed")
+    if plan.splits > 1:
+        decision.chose(f"{plan.splits} parts of the sum", "the tiles are too few to keep all multiprocessors busy")
     if plan.group > 1:
         decision.chose(f"groups of {plan.group} columns of tiles", "blocks that run together share operands in L2")
     padded = ceil(size.m / tile.rows) * tile.rows * ceil(size.n / tile.columns) * tile.columns
     decision.tile_use = size.m * size.n / padded
     facts = [entry.facts for entry in entries if entry.facts is not None]
     flops = size.flops * max(1, size.itemsize // 4)
-    note_roofline(decision, facts, machine, min(0.95, flops / machine.flops / seconds(tile, size, machine)), flops)
+    moved = bytes_moved(facts)
+    limit = max(flops / machine.flops, moved / machine.bandwidth_of(moved))
+    note_roofline(decision, facts, machine, min(0.95, limit / whole), flops)
 
 
 def is_epilogue(entry: Entry, facts: BlockFacts, program: Program) -> bool:

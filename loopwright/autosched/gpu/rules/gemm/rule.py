@@ -3,17 +3,19 @@
     C[b, i, j] += A[b, i, k] * B[k, j]          any of the four transpositions, batched, of float32, float64 and int32
     E[b, i, j] = max(C[b, i, j] + bias[j], 0)   the epilogue, computed in registers
 
-Rows and columns of less than half a tile are left to other rules: threads would compute zeros.
+A few rows or columns have small tiles; one is no product but a reduction. Where the tiles are too few for all
+multiprocessors, parts of the sum are a batch, which a second kernel adds up (split-K).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.facts import Access, BlockFacts
 from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.rules.gemm.contraction import DTYPES, contraction_of
+from loopwright.autosched.gpu.rules.gemm.implicit import schedule_contraction, splits_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
 from loopwright.autosched.gpu.rules.gemm.tiles import Side, Size, tiles_for, vector_of
@@ -21,9 +23,6 @@ from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.schedule import Schedule
-
-FEW: Final = 16  # rows or columns that are no tile
-DTYPES: Final = ("float32", "float64", "int32")
 
 
 class Gemm:
@@ -46,9 +45,14 @@ class Gemm:
         assert product is not None
         size = _size_of(product)
         stores_vectors = product.n % vector_of(size.itemsize) == 0
-        plan = plan_of(tiles_for(size, machine), size, machine, stores_vectors)
-        epilogue = sch.get_block(entries[1].name) if len(entries) > 1 else None
-        Steps(sch, product, plan).run(epilogue, {})
+        contraction = contraction_of(product.facts)
+        splits = (lambda tile: [1]) if contraction is None else splits_of(contraction, entries[0], None)
+        plan = plan_of(tiles_for(size, machine), size, machine, stores_vectors, splits)
+        if contraction is not None and plan.splits > 1:
+            schedule_contraction(sch, contraction, plan, None, entries[1:], program, machine)
+        else:
+            epilogue = sch.get_block(entries[1].name) if len(entries) > 1 else None
+            Steps(sch, product, plan).run(epilogue, {})
         note_plan(decision, plan, size, entries, machine)
 
 
@@ -61,7 +65,7 @@ def gemm_of(facts: BlockFacts) -> Product | None:
     dtypes = {str(access.buffer.dtype) for access in (*sides, facts.write)}
     if len(dtypes) != 1 or dtypes.pop() not in DTYPES or not facts.writes_in_order:
         return None
-    if min(product.m, product.n) <= FEW or any(not axis.extent for axis in facts.axes):
+    if min(product.m, product.n) < 2 or any(not axis.extent for axis in facts.axes):
         return None
     reduced = product.reduce[0].var
     for access, axis in zip(sides, (product.row, product.column), strict=True):

@@ -9,7 +9,7 @@ A warp is 4 threads along the columns by 8 along the rows, so that its loads of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -18,10 +18,16 @@ from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 STAGES: Final = 2  # slabs in shared memory: one is read while the next one is filled
 _SCHEDULERS: Final = 4  # of a multiprocessor
 _OTHER_REGISTERS: Final = 24  # of a thread, for addresses and counters
-_OF_PEAK: Final = 0.92  # of the peak, by multiply-adds of a thread that never waits
-_L2: Final = 1.3  # times the bandwidth of memory: what all multiprocessors get from L2 when each of them loads tiles
-_EXPOSED: Final = 0.3  # of the time of those loads, which costs issue slots and waits though it overlaps arithmetic
-_HIDDEN: Final = 12  # warps of a multiprocessor that hide all latencies of each other
+# Measured on an H200, with all tiles below at sizes from 64 × 4096 to 8192 × 8192, and convolutions.
+_OF_PEAK: Final = 0.79  # of the nominal peak, by multiply-adds that never wait
+_FRAGMENT: Final = 3.0  # cycles in which shared memory hands out a vector a lane
+_UNALIGNED: Final = 6.0  # instructions for a number that is loaded alone: address, condition, load and store
+_UNALIGNED_LOADS: Final = 2.6  # cycles of the unit for memory for it
+_START: Final = 1.5  # slabs: the first one arrives before anything is computed
+_EXPOSED: Final = 0.03  # of the time that all loads would take from memory: L2 has most, and arithmetic hides them
+_BESIDE: Final = 0.1  # of the shorter one of arithmetic and memory, which the longer one does not hide
+_ALONE_IN_BARRIERS: Final = 0.82
+_SPLIT: Final = 1.05  # a second kernel has to pay
 
 
 class Side(NamedTuple):
@@ -114,6 +120,15 @@ class Size:
     def flops(self) -> float:
         return 2.0 * self.m * self.n * self.k * self.batch
 
+    @property
+    def bytes(self) -> int:
+        """Of operands and result."""
+        return (self.m * self.k + self.k * self.n + self.m * self.n) * self.batch * self.itemsize
+
+    def split(self, splits: int) -> Size:
+        """One product for each part of the reduction."""
+        return replace(self, k=ceil(self.k / splits), batch=self.batch * splits)
+
     def blocks(self, tile: Tile) -> int:
         return ceil(self.m / tile.rows) * ceil(self.n / tile.columns) * self.batch
 
@@ -128,6 +143,7 @@ class Plan(NamedTuple):
     rows: Side
     columns: Side
     stores_vectors: bool
+    splits: int  # parts of the reduction, which other blocks compute
 
 
 def vector_of(itemsize: int) -> int:
@@ -164,32 +180,66 @@ _SHAPES: Final = (
     (16, 2, 2, 2),  # 128 × 64
     (8, 2, 2, 2),  # 64 × 64, 64 threads
     (8, 4, 1, 1),  # 32 × 64, 4 × 4 a thread
+    (4, 4, 1, 2),  # 16 × 128, 4 × 8 a thread, 64 threads
+    (2, 8, 1, 2),  # 8 × 256
+    (16, 2, 2, 1),  # 128 × 32, 8 × 4 a thread, 128 threads
+    (16, 1, 2, 1),  # 128 × 16, 8 × 4 a thread, 64 threads
 )
 
 
-def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
+def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> float:
     """How long the product takes with that tile: the multiprocessor that has most blocks is the last one ready."""
+    if splits > 1:
+        parts = splits * size.m * size.n * size.batch * size.itemsize
+        summed = machine.launch + 2 * parts / machine.bandwidth_of(parts)
+        return _SPLIT * (seconds(tile, size.split(splits), machine) + summed)
     blocks = size.blocks(tile)
-    each = ceil(blocks / machine.multiprocessors)
-    together = min(each, max(1, tile.resident(size.itemsize, machine)))
-    flops = 2.0 * tile.rows * tile.columns * ceil(size.k / tile.depth) * tile.depth
-    rate = machine.flops / machine.multiprocessors * share_of_peak(tile, together, machine)
-    start = 1.0 + 1.5 * tile.depth / size.k  # the first slab arrives before anything is computed
-    arithmetic = each * flops * start * max(1, size.itemsize // 4) / rate
+    most = max(1, tile.resident(size.itemsize, machine))
+    waves, rest = divmod(ceil(blocks / machine.multiprocessors), most)
+    together = waves * most / occupied(tile, most)
+    if rest:
+        together += rest / occupied(tile, rest)
+    steps = tile.depth * (ceil(size.k / tile.depth) + _START)
+    words = max(1, size.itemsize // 4)
+    rate = _OF_PEAK * machine.flops / machine.multiprocessors * efficiency(tile, size)
+    arithmetic = together * 2.0 * tile.rows * tile.columns * steps * words / rate
     read = (tile.rows + tile.columns) * size.k * size.itemsize * blocks
-    return arithmetic + _EXPOSED * read / (_L2 * machine.bandwidth)
+    computed = arithmetic + _EXPOSED * read / machine.bandwidth
+    memory = size.bytes / machine.bandwidth_of(size.bytes)
+    return machine.launch + max(computed, memory) + _BESIDE * min(computed, memory)
 
 
-def share_of_peak(tile: Tile, together: int, machine: GpuMachine) -> float:
-    """How much of the peak `together` blocks of a multiprocessor reach.
+def efficiency(tile: Tile, size: Size) -> float:
+    """How many of the slots in which a scheduler may issue are multiply-adds.
 
-    Shared memory hands out 128 bytes a cycle, whether lanes ask for the same ones or not: a vector for each lane takes
-    four cycles, in which the schedulers issue sixteen multiply-adds. Fewer accumulators than 8 × 8 wait for it.
+    Fragments, loads of a slab and stores to shared memory take slots of their own, and time of the one unit for memory
+    that four schedulers share. Neither hides all of the other: hence a mean of the two that is near the longer one.
     """
+    words = max(1, size.itemsize // 4)
     rows, columns = tile.of_thread
-    computed = rows * columns
-    loads = (rows + columns) / tile.vector
-    issued = computed + loads + 3  # the rest of a slab, shared out
-    busy = max(issued, loads * VECTOR_BYTES // 4 * _SCHEDULERS)
-    warps = together * tile.threads / machine.warp
-    return _OF_PEAK * computed / busy * min(1.0, 0.6 + 0.4 * warps / _HIDDEN)
+    computed = rows * columns * words
+    fragments = (rows + columns) / tile.vector
+    issue, memory = computed + fragments, fragments * _FRAGMENT
+    for extent, side in ((tile.rows, size.rows), (tile.columns, size.columns)):
+        each = tile.depth * extent / tile.threads  # numbers that a thread loads of a slab
+        if side.is_aligned:
+            issue += each / tile.depth * (1 / tile.vector + (1.0 if side.is_transposed else 1 / tile.vector))
+            memory += each / tile.depth * 2 * words
+        else:
+            issue += each / tile.depth * _UNALIGNED
+            memory += each / tile.depth * _UNALIGNED_LOADS * words
+    busy: float = (issue**4 + (_SCHEDULERS * memory) ** 4) ** 0.25
+    return computed / busy
+
+
+def occupied(tile: Tile, blocks: int) -> float:
+    """The share of its slots that a multiprocessor uses which has so many blocks: other warps hide what one waits for.
+
+    Two warps of a scheduler are nearly enough, because each has several multiply-adds that wait for nothing. One block
+    with fewer waits at each barrier.
+    """
+    warps = blocks * tile.threads / 32 / _SCHEDULERS
+    if warps >= 2:
+        return min(1.0, 0.86 + 0.05 * warps)
+    share = 0.76 + 0.1 * warps if warps >= 1 else 0.86 * warps**1.25
+    return share * (_ALONE_IN_BARRIERS if blocks == 1 else 1.0)

@@ -1,6 +1,7 @@
 // Blocks one after the other; the threads of a block are fibers that run from barrier to barrier, in an order that the
-// caller chooses: what a missing barrier lets happen, happens in one order or another. Before a block begins, all bits
-// of shared memory are set: a float is NaN until something writes it.
+// caller chooses: what a missing barrier lets happen, happens in one order or another. Shuffles and barriers of a warp
+// hold that warp alone: it goes on to the next barrier of the block before another warp runs, or, in the random order,
+// some of the time. Before a block begins, all bits of shared memory are set: a float is NaN until something writes it.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,21 @@ bool release_block() {
     return true;
 }
 
+// Runs the threads of a part of the block that can go on, each to its next barrier; whether there were any.
+bool run_ready(std::vector<unsigned> &order, unsigned first) {
+    put_in_order(order);
+    bool has_run = false;
+    for (unsigned number : order) {
+        const unsigned which = first + number;
+        if (fibers[which].state != READY) continue;
+        has_run = true;
+        resume(which);
+        if (fibers[which].state == AT_WARP_BARRIER) release_warp(which);
+        if (fibers[which].state == DONE) release_warp_of_ended(which);
+    }
+    return has_run;
+}
+
 bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
     for (unsigned k = 0; k < fibers.size(); ++k) {
         Fiber &fiber = fibers[k];
@@ -157,15 +173,20 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
         fiber.start.uc_link = nullptr;
         makecontext(&fiber.start, run_fiber, 0);
     }
+    std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
-        put_in_order(order);
         bool has_run = false, is_done = true;
-        for (unsigned which : order) {
-            if (fibers[which].state != READY) continue;
-            has_run = true;
-            resume(which);
-            if (fibers[which].state == AT_WARP_BARRIER) release_warp(which);
-            if (fibers[which].state == DONE) release_warp_of_ended(which);
+        if (order_kind == 2 && random_below(2)) {
+            has_run = run_ready(order, 0);
+        } else {
+            put_in_order(warps);
+            for (unsigned warp : warps) {
+                own.resize(fibers.size() - size_t(warp) * 32 < 32 ? fibers.size() - size_t(warp) * 32 : 32);
+                while (run_ready(own, warp * 32)) {
+                    has_run = true;
+                    if (order_kind == 2 && random_below(2)) break;
+                }
+            }
         }
         for (const Fiber &fiber : fibers) is_done = is_done && fiber.state == DONE;
         if (is_done) return true;

@@ -97,3 +97,16 @@ static inline T lw_shfl_up(int line, unsigned mask, T value, unsigned by, int wi
 #define __shfl_down_sync(...) lw_shfl_down(__LINE__, __VA_ARGS__)
 #define __shfl_up_sync(...) lw_shfl_up(__LINE__, __VA_ARGS__)
 #define __activemask() lw_running_lanes()
+
+// Four products of bytes, and a sum, modulo 2³².
+static inline int __dp4a(int a, int b, int sum) {
+    unsigned result = (unsigned)sum;
+    for (int shift = 0; shift < 32; shift += 8)
+        result += (unsigned)((signed char)(a >> shift) * (signed char)(b >> shift));
+    return (int)result;
+}
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+    for (int shift = 0; shift < 32; shift += 8)
+        sum += (a >> shift & 255) * (b >> shift & 255);
+    return sum;
+}
