@@ -268,3 +268,10 @@ def test_results_that_share_nothing_large_are_kernels_of_their_own():
     turned = te.compute((64, 64), lambda i, j: first[j, i] + 1, name="turned")
     plan = autosched.apply([A, B, R, first, other, turned], EMULATED).explain()
     assert "element-wise, together" not in plan
+
+
+def test_rows_as_long_as_a_block_are_picked_in_vectors():
+    A, I = te.placeholder((20, 1024), name="A"), te.placeholder((9,), "int64", name="I")
+    a, i = values(20, 1024), RNG.integers(0, 20, 9)
+    _, source = check([A, I, topi.take(A, I, axis=0)], [a, i], a[i])
+    assert "= *(const float4 *)&A[" in source

@@ -448,12 +448,15 @@ def _is_aligned(stream: Stream, access: Access, streams: Streams, outer: Sequenc
 
 
 def _several(facts: BlockFacts, form: _Form, threads: int, machine: GpuMachine) -> int:
-    """How many vectors a thread does: its block has a few KiB of each operand, and there is work for all.
+    """How many vectors a thread does: its block has a few KiB of the result, and there is work for all.
 
     With more, each thread has more loads under way, but what all blocks move at a time is further apart in memory.
+    Where one load waits for another, which says what is picked, two of them at once take less time all the same.
     """
-    widest = max([bytes_of(str(access.buffer.dtype)) for access in (*facts.reads, *facts.writes)])
-    wanted = max(1, min(IN_FLIGHT, BLOCK_BYTES // (threads * form.lanes * widest)))
+    narrowest = min([bytes_of(str(access.buffer.dtype)) for access in facts.writes])
+    wanted = max(1, min(IN_FLIGHT, BLOCK_BYTES // (threads * form.lanes * narrowest)))
+    if any([loads_of(index) for access in facts.reads for index in access.indices]):
+        wanted = max(2, wanted)
     if facts.costly_calls > 2:
         wanted = min(wanted, 2)  # their registers are more than the loads'
     if any(axis.extent is None for axis in facts.axes):
