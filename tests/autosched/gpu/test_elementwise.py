@@ -275,3 +275,15 @@ def test_rows_as_long_as_a_block_are_picked_in_vectors():
     a, i = values(20, 1024), RNG.integers(0, 20, 9)
     _, source = check([A, I, topi.take(A, I, axis=0)], [a, i], a[i])
     assert "= *(const float4 *)&A[" in source
+
+
+def test_a_bilinear_resize_shares_what_neighbours_compute():
+    A = te.placeholder((2, 3, 8, 9), name="A")
+    B = topi.image.resize2d(A, [0.0] * 4, (16, 20), "NCHW", "linear")
+    plan = autosched.apply([A, B], EMULATED).explain()
+    assert "vectors of 4: 16 bytes are one store, and much of what is computed is the same" in plan
+    assert plan.count(": element-wise") == 3  # two tables of weights, and all else together
+    a, b, wanted = values(2, 3, 8, 9), np.zeros((2, 3, 16, 20), "float32"), np.zeros((2, 3, 16, 20), "float32")
+    lw.build([A, B], target=EMULATED, autosched=True)(a, b)
+    lw.build([A, B], target="llvm")(a, wanted)
+    np.testing.assert_allclose(b, wanted, rtol=1e-5)
