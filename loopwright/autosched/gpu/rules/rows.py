@@ -117,9 +117,9 @@ class _Group:
         sch = self.sch
         names = [facts.name for facts in self.blocks]
         names = self._inline(names, bool(plan.scope))
-        numbers = {facts.name for facts in self.blocks if facts.is_reduction or self._is_number(facts)}
         if plan.rows > 1 and self.rows > 1:
-            self._join_rows([name for name in names[:-1] if name in numbers])
+            of_rows = {facts.name for facts in self.blocks if facts.is_reduction or self._is_number(facts)}
+            self._join_rows([name for name in names[:-1] if name in of_rows])
         anchor = sch.get_block(names[-1])
         row = fused(sch, sch.get_loops(anchor)[: self.rows])
         if plan.rows > 1:
