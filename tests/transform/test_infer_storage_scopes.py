@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import loopwright as lw
 from loopwright.analysis.thread_axes import scope_of
@@ -38,6 +39,25 @@ def test_it_runs():
         module.set_thread_order(order)
         module(a, b)
         np.testing.assert_array_equal(b, 2 * (a[:, ::-1] + 1))
+
+
+@pytest.mark.parametrize("scope", ["global", "shared", "shared.dyn", "local"])
+def test_lanes_have_memory_of_their_own(scope):
+    """A recurrence in each lane: in memory that all lanes had together, they would disturb each other."""
+
+    @T.prim_func
+    def chains(A: T.Buffer((4, 3), "int32"), B: T.Buffer((4, 3), "int32")):
+        for bx in T.thread_binding(4, thread="blockIdx.x"):
+            for j in T.vectorized(3):
+                S = T.decl_buffer((1,), "int32", scope=scope)
+                S[0] = A[bx, j]
+                for _ in range(3):
+                    S[0] = S[0] * 2 + A[bx, j]
+                B[bx, j] = S[0]
+
+    a, b = np.arange(12, dtype="int32").reshape(4, 3), np.zeros((4, 3), "int32")
+    lw.build(chains, target="cuda -model=emulated")(a, b)
+    assert np.array_equal(b, 15 * a)
 
 
 def test_what_keeps_its_scope():
