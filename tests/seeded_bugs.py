@@ -32,7 +32,14 @@ from loopwright.model.program import Part
 from loopwright.schedule.engine import prove_step
 from loopwright.schedule.primitives.compute import reverse_compute_inline
 from loopwright.schedule.primitives.memory import rolling_buffer as rolling
-from loopwright.schedule.proof import find_mismatch, moved_inits, one_to_one, reaching_writes, speculative_runs
+from loopwright.schedule.proof import (
+    find_mismatch,
+    moved_inits,
+    one_to_one,
+    reaching_writes,
+    speculative_runs,
+    unchanged_writers,
+)
 from loopwright.script import from_source
 from loopwright.script.parser import expressions as parser_expressions
 from loopwright.script.printer import expressions as printer_expressions
@@ -78,6 +85,7 @@ from tests.schedule import (
     test_tensorize,
     test_theses,
     test_transform_layout,
+    test_unchanged_writers,
     test_vectorize,
     test_written_lets,
 )
@@ -1006,5 +1014,17 @@ BUGS = [
         "shared memory that is allocated under threads is that of each",
         lambda: patch("loopwright.analysis.instances.is_shared_along", lambda *_: False),
         test_bound_programs.test_shared_memory_under_a_condition_that_names_a_thread_is_one_for_all,
+    ),
+    Bug(
+        "what is read between its writers is taken for unchanged",
+        lambda: patch.object(
+            unchanged_writers, "_first_writers", lambda users: [statement for statement, writes in users if writes]
+        ),
+        every_case(test_unchanged_writers.test_a_reader_before_a_writer_sees_something_else),
+    ),
+    Bug(
+        "a writer that runs several times is taken for one that runs once",
+        lambda: patch.object(unchanged_writers, "_one_value_a_name", lambda version, writer: True),
+        test_unchanged_writers.test_a_writer_whose_loops_are_open_may_write_several_values,
     ),
 ]

@@ -103,6 +103,36 @@ def _depthwise(shape: Shape, stride: int, dtype: str = "float32") -> Case:
     )
 
 
+def _depthwise_of_channels_last(shape: Shape) -> Case:
+    c = shape[-1]
+
+    def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        result = F.conv2d(x.permute(0, 3, 1, 2), w.permute(2, 3, 0, 1), padding=1, groups=c)
+        return result.permute(0, 2, 3, 1).contiguous()
+
+    return _case(
+        "depthwise",
+        f"3×3/1 of {'×'.join(map(str, shape))}, channels last",
+        lambda x, w: topi.nn.depthwise_conv2d_nhwc(x, w, (1, 1), (1, 1), (1, 1)),
+        reference,
+        shape,
+        shape,
+        (3, 3, c, 1),
+    )
+
+
+def _bilinear(shape: Shape) -> Case:
+    n, c, h, w = shape
+    return _case(
+        "resize",
+        f"bilinear by 2 of {'×'.join(map(str, shape))}",
+        lambda x: topi.image.resize2d(x, [0.0] * 4, (2 * h, 2 * w), "NCHW", "linear"),
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False),
+        (n, c, 2 * h, 2 * w),
+        shape,
+    )
+
+
 CASES: list[Case] = [
     _transpose((8192, 8192), (1, 0)),
     _transpose((8192, 8192), (1, 0), "float16"),
@@ -211,6 +241,7 @@ CASES: list[Case] = [
     _depthwise((64, 144, 56, 56), 1),
     _depthwise((64, 144, 56, 56), 2),
     _depthwise((64, 144, 56, 56), 1, "float16"),
+    _depthwise_of_channels_last((64, 56, 56, 144)),
     _case("stencil", "5 points of 8192²", _five_points, _five_points_of_torch, (8190, 8190), (8192, 8192)),
     _case(
         "resize",
@@ -220,6 +251,7 @@ CASES: list[Case] = [
         (32, 64, 112, 112),
         (32, 64, 56, 56),
     ),
+    _bilinear((32, 64, 56, 56)),
 ]
 SMALL = [
     *[case for case in CASES if case.input_bytes <= 1 << 22],
@@ -227,6 +259,8 @@ SMALL = [
     _pool("pool", (2, 3, 9, 8), 3, 2, 1, "max"),
     _depthwise((2, 3, 8, 8), 1),
     _depthwise((2, 3, 8, 8), 2, "float16"),
+    _depthwise_of_channels_last((2, 9, 8, 12)),
+    _bilinear((2, 3, 8, 9)),
     _case(
         "pool",
         "mean of 7×7",

@@ -8,7 +8,10 @@ from typing import Final
 from loopwright.runtime.call_errors import SEPARATOR
 from loopwright.runtime.errors import LoopwrightError
 
-CPU_WORKS: Final = "cpu(0) works: build for target 'llvm' and keep the tensors on cpu(0)"
+CPU_WORKS: Final = (
+    "cpu(0) works: build for target 'llvm' and keep the tensors on cpu(0), or run kernels there with "
+    "LOOPWRIGHT_CUDA=emulated"
+)
 
 
 class DeviceUnavailable(LoopwrightError):

@@ -216,11 +216,13 @@ def test_a_yes_is_always_right(chunk):
                 results.append(None)
         for before, expected in zip(versions, results, strict=True):
             for after, found in zip(versions, results, strict=True):
+                if before is after:
+                    continue  # the very same statements: a yes for another reason (`unchanged_writers.py`)
                 counts += compared(before, after)
                 answer = find_mismatch(before, after)
                 exact = find_mismatch(before, after, by_lemmas=False)
                 assert type(answer) is type(exact), f"{seed}\n{before.script()}\n{after.script()}"
-                if answer is None and expected is not None and found is not None and before is not after:
+                if answer is None and expected is not None and found is not None:
                     counts["same"] += 1
                     assert difference(expected, found) is None, f"{seed}\n{before.script()}\n{after.script()}"
     assert min(counts["yes"], counts["unknown"]) > 20 and counts["same"] > 5, counts

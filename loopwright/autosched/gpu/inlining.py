@@ -25,6 +25,7 @@ from loopwright.autosched.nest_cost import instructions
 from loopwright.autosched.program import Entry, Program
 
 _CALL: Final = 24  # operations of exp, tanh and the like
+_LOOKED_UP: Final = 4  # operations that take as long as a load from L1 and its address: tables of less are no help
 
 
 class GpuPrices:
@@ -61,9 +62,10 @@ class GpuPrices:
         """Why it is better computed once, into a buffer; None where it is not."""
         facts, read = facts_in(entry), places(reads_of(entry, program))
         times = times_computed(facts, read)
-        again = (times - 1) * (instructions(facts, with_conditions=False) + _CALL * facts.costly_calls)
+        once = instructions(facts, with_conditions=False) + _CALL * facts.costly_calls
+        again = (times - 1) * once
         traffic = bytes_of(facts.dtype) * (1 + len(read))
-        if again / self.machine.flops > traffic / self.machine.bandwidth:
+        if once > _LOOKED_UP and again / self.machine.flops > traffic / self.machine.bandwidth:
             return f"{readers} would compute it {times} times, which takes longer than to store and load it"
         if is_long_together(facts, [reader for reader, _ in read]):
             return f"{readers} takes it in so many places that its instructions would be too many"

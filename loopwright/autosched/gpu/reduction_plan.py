@@ -47,7 +47,8 @@ def row_plan(
         return RowPlan(threads, lanes, several, step * _OPEN_STEPS if chunked else None)
     is_small = length * itemsize <= _ALONE and (results or 1) * length * itemsize <= machine.multiprocessors * _ALONE
     if may_chunk and not is_small and results is not None and results < wanted // _WAVES:
-        steps = _power_below(results * length // (step * wanted))
+        # A wave of blocks, or nearly two: more parts would take the one block longer that joins them.
+        steps = _power_below(results * length // (step * (wanted // _WAVES)))
         if steps * step < length:
             return RowPlan(threads, lanes, several, step * steps)
     enough = wanted * USUAL_THREADS

@@ -4,7 +4,7 @@ row of    16 floats    4 threads × 4, 32 rows a block          one 16-byte load
 row of   500 floats    32 threads × 16, 4 rows a block         a warp needs no barrier
 row of  1000 floats    128 threads × 8                         more blocks: some load while others compute and store
 row of  8192 floats    512 threads × 16                        registers
-row of 50257 floats    1024 threads × 50                       shared memory: 50 values are too many registers
+row of 50257 floats    1024 threads × 50                       all registers of a multiprocessor
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _LONG: Final = 4096  # elements of a long row
 _BLOCK: Final = 128  # threads of a block that has several rows
 _WAVES_OF_ROWS: Final = 2  # of blocks, before a thread has a part of several rows
 # Threads of a block that is alone on its multiprocessor, and the values that each of them can keep.
-_MOST: Final = ((1024, 40), (512, 100))
+_ALONE_THREADS: Final = 1024
+_ALONE_VALUES: Final = 52
+LONGEST_KEPT: Final = _ALONE_THREADS * _ALONE_VALUES  # 4-byte values of a row in registers
 
 
 class RowThreads(NamedTuple):
@@ -67,8 +69,7 @@ def row_threads(length: int | None, itemsize: int, kept: int, count: int | None,
         return RowThreads(threads, rows, lanes, "local", steps, several)
     usual = max(1, (_USUAL if length >= _LONG else _OF_SHORT) // words)
     threads = machine.threads(max(2 * machine.warp, _round_up(ceil(length / usual), machine.warp)))
-    most = [(threads, REGISTERS), *[pair for pair in _MOST if pair[0] <= machine.max_threads]]
-    for count, values in most:
+    for count, values in ((threads, REGISTERS), (min(_ALONE_THREADS, machine.max_threads), _ALONE_VALUES)):
         if ceil(length / (count * lanes)) * lanes * words <= values:
             return RowThreads(count, 1, lanes, "local", ceil(length / (count * lanes)))
     return RowThreads(threads, 1, lanes, "", ceil(length / (threads * lanes)))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from loopwright.analysis.thread_axes import axis_of, tag_of
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.arith import Analyzer
 from loopwright.ir import (
@@ -83,6 +84,13 @@ class _VectorizeLoops(StmtRewriter):
     def visit_Allocate(self, node: Allocate) -> Stmt:
         self.memory.add(node)
         return self.rebuild(node)
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if not tag_of(node):
+            return self.rebuild(node)
+        # What a thread is called has a range as loops have: an index of it stays within its type when lanes are added.
+        with self.memory.facts.bound(axis_of(node).var, Range.from_min_extent(const(0, node.value.dtype), node.value)):
+            return self.rebuild(node)
 
     def visit_For(self, loop: For) -> Stmt:
         if not runs_in_lockstep(loop):

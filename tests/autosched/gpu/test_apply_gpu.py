@@ -124,3 +124,12 @@ def test_who_goes_on_from_an_injective_schedule():
     s = te.create_schedule(out.op)
     topi.cuda.schedule_injective_from_existing(s, out)
     assert "blockIdx_x" in lw.build(s, [x, out], EMULATED).get_source()
+
+
+def test_a_table_of_cheap_values_is_computed_where_it_is_read():
+    A, W = te.placeholder((1 << 16, 64), name="A"), te.placeholder((64,), name="W")
+    twice = te.compute((64,), lambda j: W[j] * 2, name="twice")
+    scale = te.compute((64,), lambda j: te.exp(W[j]), name="scale")
+    B = te.compute((1 << 16, 64), lambda i, j: A[i, j] * twice[j] + scale[j], name="B")
+    plan = autosched.apply([A, W, B], "nvidia/nvidia-h200").explain()
+    assert "twice: inlined" in plan and "scale: not inlined" in plan

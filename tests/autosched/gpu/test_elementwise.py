@@ -268,3 +268,22 @@ def test_results_that_share_nothing_large_are_kernels_of_their_own():
     turned = te.compute((64, 64), lambda i, j: first[j, i] + 1, name="turned")
     plan = autosched.apply([A, B, R, first, other, turned], EMULATED).explain()
     assert "element-wise, together" not in plan
+
+
+def test_rows_as_long_as_a_block_are_picked_in_vectors():
+    A, I = te.placeholder((20, 1024), name="A"), te.placeholder((9,), "int64", name="I")
+    a, i = values(20, 1024), RNG.integers(0, 20, 9)
+    _, source = check([A, I, topi.take(A, I, axis=0)], [a, i], a[i])
+    assert "= *(const float4 *)&A[" in source
+
+
+def test_a_bilinear_resize_shares_what_neighbours_compute():
+    A = te.placeholder((2, 3, 8, 9), name="A")
+    B = topi.image.resize2d(A, [0.0] * 4, (16, 20), "NCHW", "linear")
+    plan = autosched.apply([A, B], EMULATED).explain()
+    assert "vectors of 4: 16 bytes are one store, and much of what is computed is the same" in plan
+    assert plan.count(": element-wise") == 3  # two tables of weights, and all else together
+    a, b, wanted = values(2, 3, 8, 9), np.zeros((2, 3, 16, 20), "float32"), np.zeros((2, 3, 16, 20), "float32")
+    lw.build([A, B], target=EMULATED, autosched=True)(a, b)
+    lw.build([A, B], target="llvm")(a, wanted)
+    np.testing.assert_allclose(b, wanted, rtol=1e-5)

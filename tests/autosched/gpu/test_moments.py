@@ -46,6 +46,12 @@ def found(tensors):
     return moments_of(parts)
 
 
+def take_all(patch):
+    """However small they are."""
+    patch.setattr(idiom_kernels, "is_worth_it", lambda *_: True)
+    patch.setattr("loopwright.autosched.gpu.rules.moments.LONGEST_KEPT", 0)
+
+
 def run(tensors, given):
     plan = autosched.apply(tensors, EMULATED)
     assert [decision.rule for decision in plan.decisions] == ["moments"], plan.explain()
@@ -66,13 +72,13 @@ def run(tensors, given):
     [
         ((3, 2, 70, 80), (0, 2, 3), "float32"),  # the last part of three is short
         ((6, 5, 7, 7), (0, 2, 3), "float32"),  # no vectors
-        ((8, 32, 32), (1, 2), "float32"),
-        ((1, 1 << 13), (1,), "float64"),
-        ((2, 8193), (1,), "float32"),
+        ((32, 8, 32), (0, 2), "float32"),
+        ((4, 1, 1 << 11), (0, 2), "float64"),  # one whole part
+        ((3, 2, 2731), (0, 2), "float32"),  # and one more
     ],
 )
 def test_what_is_computed(monkeypatch, shape, axes, dtype):
-    monkeypatch.setattr(idiom_kernels, "is_worth_it", lambda *_: True)
+    take_all(monkeypatch)
     given = np.random.default_rng(0).standard_normal(shape).astype(dtype) + 1000
     mean, squares = run(statistics(shape, axes, dtype), given)
     wide = given.astype("float64")
@@ -81,18 +87,18 @@ def test_what_is_computed(monkeypatch, shape, axes, dtype):
 
 
 def test_what_is_not_a_number_shows():
-    given = np.ones((4, 3000), "float32")
-    given[0, 2999], given[1, 5], given[2, 7] = np.nan, np.inf, 3e38
-    tensors = statistics((4, 3000), (1,))
+    given = np.ones((2, 4, 1500), "float32")
+    given[1, 0, 1499], given[0, 1, 5], given[1, 2, 7] = np.nan, np.inf, 3e38
+    tensors = statistics((2, 4, 1500), (0, 2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(idiom_kernels, "is_worth_it", lambda *_: True)
+        take_all(patch)
         mean, squares = run(tensors, given)
     assert np.isnan(mean[0]) and np.isnan(squares[:2]).all() and np.isinf(mean[1]) and np.isinf(squares[2])
     np.testing.assert_array_equal([mean[3], squares[3]], [1, 0])
 
 
 def test_batch_norm_uses_them(monkeypatch):
-    monkeypatch.setattr(idiom_kernels, "is_worth_it", lambda *_: True)
+    take_all(monkeypatch)
     data = te.placeholder((6, 5, 9, 8), name="data")
     given = [te.placeholder((5,), name=name) for name in ("gamma", "beta", "mean", "var")]
     out = topi.nn.batch_norm(data, *given, training=True)[0]
@@ -120,3 +126,12 @@ def test_when_it_pays():
     assert not is_worth_it(found(statistics((8, 999, 64, 64), dtype="float16")), H200)
     plan = autosched.apply(statistics((32, 512, 7, 7)), "nvidia/nvidia-h200")
     assert "moments" not in [decision.rule for decision in plan.decisions]
+
+
+def test_rows_stay_with_the_rule_of_rows():
+    """A block has a row in registers for its mean, its squares and what is computed of them."""
+    x = te.placeholder((8192, 4096), name="x")
+    g, b = te.placeholder((4096,), name="g"), te.placeholder((4096,), name="b")
+    plan = autosched.apply([x, g, b, topi.nn.layer_norm(x, g, b, [1])], "nvidia/nvidia-h200")
+    assert [decision.rule for decision in plan.decisions][-1] == "rows"
+    assert "moments" not in plan.explain()

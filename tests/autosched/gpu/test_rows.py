@@ -74,7 +74,8 @@ def run(name: str, shape: tuple[int, ...], dtype: str = "float32", rule: str = "
         (1001, RowThreads(128, 1, 1, "local", 8)),
         (8192, RowThreads(512, 1, 4, "local", 4)),
         (40000, RowThreads(1024, 1, 4, "local", 10)),
-        (50257, RowThreads(512, 1, 1, "local", 99)),
+        (50257, RowThreads(1024, 1, 1, "local", 50)),
+        (53253, RowThreads(1024, 1, 1, "", 53)),
         (100000, RowThreads(1024, 1, 4, "", 25)),
         (None, RowThreads(256, 1, 1, "", None)),
     ],
@@ -139,3 +140,27 @@ def test_rows_of_several_axes():
     rows = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-5)
     expected = rows.reshape(xs.shape) * gs[:, None, None] + bs[:, None, None]
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(16, 1021, 8), (16, 1021, 2), (5, 7, 3, 16)])
+def test_rows_of_several_dimensions_have_a_number_each_in_shared_memory(shape):
+    """The rows of a block begin anywhere in their dimensions: this asked for shared memory for all rows there are."""
+    X, G, B = [te.placeholder(s, name=n) for s, n in ((shape, "X"), (shape[-1:], "G"), (shape[-1:], "B"))]
+    Y = topi.nn.layer_norm(X, G, B, [len(shape) - 1])
+    module = lw.build([X, G, B, Y], target=EMULATED, autosched=True)
+    rng = np.random.default_rng(1)
+    x, g, b = [rng.integers(-3, 4, s).astype("float32") for s in (shape, shape[-1:], shape[-1:])]
+    y = np.zeros(shape, "float32")
+    module(x, g, b, y)
+    np.testing.assert_allclose(y, layer_norm(*[one.astype("float64") for one in (x, g, b)]), atol=2e-5)
+
+
+def test_short_rows_of_an_open_number_have_no_shared_memory_of_an_open_size():
+    n = te.var("n")
+    X = te.placeholder((n, 21, 8), name="X")
+    module = lw.build([X, topi.nn.softmax(X)], target=EMULATED, autosched=True)
+    for count in (0, 1, 13):
+        x = np.random.default_rng(count).standard_normal((count, 21, 8)).astype("float32")
+        y = np.zeros_like(x)
+        module(x, y)
+        np.testing.assert_allclose(y, softmax(x), atol=1e-6)

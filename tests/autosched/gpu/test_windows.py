@@ -88,3 +88,10 @@ def test_what_is_no_window():
     rows = [B, te.compute((100,), lambda i: te.sum(B[i, k], axis=k), name="S")]
     for args in (convolution, large, rows):
         assert "windows" not in [decision.rule for decision in autosched.apply(args, EMULATED).decisions]
+
+
+def test_vectors_of_channels_that_come_last():
+    plan = autosched.apply(depthwise_nhwc(36), EMULATED).explain()
+    assert "vectors of 4: v_c is contiguous" in plan and "252 threads a block" in plan  # 28 times 9 vectors
+    prime = autosched.apply(depthwise_nhwc(4 * 257), EMULATED).explain()
+    assert "windows" in prime and "vectors of" not in prime

@@ -30,6 +30,7 @@ from loopwright.autosched.gpu.interleaving import Pixels, interleave
 from loopwright.autosched.gpu.machine import BLOCK_BYTES, IN_FLIGHT, USUAL_THREADS, VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.machine import bytes_of
+from loopwright.autosched.nest_cost import instructions
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
 from loopwright.autosched.small_steps import fused, loops_below
@@ -39,6 +40,7 @@ from loopwright.ir.visitor import variables_in
 from loopwright.schedule import LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
+_WORTH_SHARING: Final = 12  # instructions of an element that is worth sharing some of them
 _STORED_BYTES: Final = 8  # of neighbours that are loaded one by one
 _LEAST_BYTES: Final = 4  # of a vector: what a thread does alone in a line of its warp
 _NARROW: Final = 8  # elements at most, of rows that a thread reads whole
@@ -309,15 +311,19 @@ def _form(facts: BlockFacts, streams: Streams, order: Sequence[int]) -> _Form:
 
 
 def _guarded(facts: BlockFacts, streams: Streams, order: Sequence[int], widest: int) -> _Form | None:
-    """A few neighbours of which each asks which load it does, as in a padding: they share what is computed of a row."""
+    """A few neighbours that share what is computed of a row: each asks which load it does, as in a padding, or computes
+    it at length, as in a resize.
+    """
     last = next((position for position in reversed(order) if facts.axes[position].extent != 1), order[-1])
-    if facts.axes[last].var not in _asked(facts) or any([axis.extent is None for axis in facts.axes]):
+    steps = {stream.step(last) for stream in streams.loads}
+    is_long = None in steps and instructions(facts, with_conditions=False) >= _WORTH_SHARING
+    if not (is_long or (facts.axes[last].var in _asked(facts) and steps <= {0, 1})):
+        return None
+    if any([axis.extent is None for axis in facts.axes]) or any([store.step(last) != 1 for store in streams.stores]):
         return None
     if len(facts.stores) != 1 or not facts.writes_in_order or len(order) != len(facts.write.buffer.shape):
         return None
-    if any([stream.step(last) not in (0, 1) or (stream.is_store and stream.step(last) == 0) for stream in streams.all]):
-        return None
-    lanes, count = _STORED_BYTES // widest, facts.axes[last].extent or 1
+    lanes, count = (VECTOR_BYTES if is_long else _STORED_BYTES) // widest, facts.axes[last].extent or 1
     while lanes > 1 and count % lanes:
         lanes //= 2
     others = [position for position in order if position != last]
@@ -325,6 +331,8 @@ def _guarded(facts: BlockFacts, streams: Streams, order: Sequence[int], widest: 
     if lanes < 2 or not all([_is_aligned(stream, access, streams, others, lanes) for stream, access in stores]):
         return None
     why = f"{lanes * widest} bytes are one store; which load a thread does differs between them"
+    if is_long:
+        why = f"{lanes * widest} bytes are one store, and much of what is computed is the same"
     return _Form(lanes, len(order) - order.index(last), False, why, is_guarded=True)
 
 
@@ -448,12 +456,15 @@ def _is_aligned(stream: Stream, access: Access, streams: Streams, outer: Sequenc
 
 
 def _several(facts: BlockFacts, form: _Form, threads: int, machine: GpuMachine) -> int:
-    """How many vectors a thread does: its block has a few KiB of each operand, and there is work for all.
+    """How many vectors a thread does: its block has a few KiB of the result, and there is work for all.
 
     With more, each thread has more loads under way, but what all blocks move at a time is further apart in memory.
+    Where one load waits for another, which says what is picked, two of them at once take less time all the same.
     """
-    widest = max([bytes_of(str(access.buffer.dtype)) for access in (*facts.reads, *facts.writes)])
-    wanted = max(1, min(IN_FLIGHT, BLOCK_BYTES // (threads * form.lanes * widest)))
+    narrowest = min([bytes_of(str(access.buffer.dtype)) for access in facts.writes])
+    wanted = max(1, min(IN_FLIGHT, BLOCK_BYTES // (threads * form.lanes * narrowest)))
+    if any([loads_of(index) for access in facts.reads for index in access.indices]):
+        wanted = max(2, wanted)
     if facts.costly_calls > 2:
         wanted = min(wanted, 2)  # their registers are more than the loads'
     if any(axis.extent is None for axis in facts.axes):

@@ -14,7 +14,9 @@ from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.moments import moments_of
 from loopwright.autosched.gpu.nests import nest_of
 from loopwright.autosched.gpu.roofline import note_roofline
+from loopwright.autosched.gpu.row_threads import LONGEST_KEPT
 from loopwright.autosched.program import Entry, Program
+from loopwright.autosched.row_blocks import row_run
 from loopwright.schedule import Schedule
 
 
@@ -24,8 +26,12 @@ class MeanAndSquares:
     name = "moments"
 
     def take(self, pending: Sequence[Entry], program: Program) -> int:
-        first = [entry.realize for entry in pending[:3]]
-        return 3 if len(first) == 3 and moments_of(first) is not None else 0
+        first = pending[:3]
+        moments = moments_of([entry.realize for entry in first]) if len(first) == 3 else None
+        if moments is None:
+            return 0
+        # A row that a block keeps is normalised by the same block.
+        return 0 if moments.members <= LONGEST_KEPT and row_run(first) == 3 else 3
 
     def schedule(
         self, sch: Schedule, entries: Sequence[Entry], program: Program, machine: GpuMachine, decision: Decision

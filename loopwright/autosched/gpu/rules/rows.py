@@ -7,7 +7,7 @@
                                                    for k, t: s += e[k, t]                           shuffles
                                                    for k, t: B[…] = e[k, t] / s
 
-A row of up to 32 times 32 values is one for a warp, several rows a block; a longer one has a block. Rows that do not
+A row of up to 32 times 16 values is one for a warp, several rows a block; a longer one has a block. Rows that do not
 fit into registers are read again, from L2, and what is computed of them is computed again.
 """
 
@@ -117,6 +117,9 @@ class _Group:
         sch = self.sch
         names = [facts.name for facts in self.blocks]
         names = self._inline(names, bool(plan.scope))
+        if plan.rows > 1 and self.rows > 1:
+            of_rows = {facts.name for facts in self.blocks if facts.is_reduction or self._is_number(facts)}
+            self._join_rows([name for name in names[:-1] if name in of_rows])
         anchor = sch.get_block(names[-1])
         row = fused(sch, sch.get_loops(anchor)[: self.rows])
         if plan.rows > 1:
@@ -179,6 +182,12 @@ class _Group:
             axes = len(self.sch.get(block).writes[0].buffer.shape) - self.rows
             if axes > 1 and self.sch.get(block).init is None:
                 join_dimensions(self.sch, block, axes)
+
+    def _join_rows(self, names: Sequence[str]) -> None:
+        """Numbers of rows have one dimension: those of a block are no box of two, and memory is as large as a box."""
+        for name in names:
+            block = self.sch.get_block(name)
+            join_dimensions(self.sch, block, len(self.sch.get(block).writes[0].buffer.shape))
 
     def _share_out(self, block: BlockRV, row: LoopRV, plan: RowThreads) -> None:
         """Threads have neighbouring parts of a row, of as many elements as one load has."""

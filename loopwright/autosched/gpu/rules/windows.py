@@ -32,6 +32,7 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 _MOST_TAPS: Final = 64  # of a window: larger ones have work for several threads
 _MOST_UNROLLED: Final = 160  # statements of a thread
 _VECTOR: Final = 16  # bytes
+_NARROWEST: Final = 8  # threads along vectors
 _NEIGHBOURS: Final = 4  # in a column, whose windows a thread reduces
 
 
@@ -124,10 +125,11 @@ def _schedule(
     row = next((position for position in reversed(order) if axes[position].extent != 1), order[-1])
     lanes = _lanes(facts, last, row)
     vectors = (axes[row].extent or 1) // lanes
-    is_uneven = lanes > 1 and bool(vectors & (vectors - 1))
-    if padding is not None and is_uneven:
-        lanes = 1  # padded vectors whose number is no power of two take the engine long, and it gives up
     threads = machine.threads(USUAL_THREADS)
+    is_uneven = lanes > 1 and bool(vectors & (vectors - 1))
+    width = max([k for k in range(1, threads + 1) if vectors % k == 0])
+    if is_uneven and width < min(vectors, _NARROWEST):
+        lanes, is_uneven = 1, False  # threads along vectors would be too few
     column = _column(facts, order, row)
     several = 1 if column is None else _several(facts, column, lanes, threads, machine)
     several = option("neighbours", several, *([1, 2, 4] if column is not None else []))
@@ -146,7 +148,16 @@ def _schedule(
         inner.append(lane)
     outer = [loops[position] for position in order]
     sch.reorder(*outer, *inner)
-    block, thread = sch.split(fused(sch, outer), [None, threads])
+    if is_uneven:
+        # Vectors are an axis of threads: fused with pixels, their number would be a divisor of everything.
+        pieces, thread = sch.split(loops[row], [None, width])
+        pixels = fused(sch, [*[loop for loop in outer if loop is not loops[row]], pieces])
+        block, pixel = sch.split(pixels, [None, threads // width])
+        sch.reorder(block, pixel, thread)
+        sch.bind(pixel, "threadIdx.y")
+        threads = threads // width * width
+    else:
+        block, thread = sch.split(fused(sch, outer), [None, threads])
     sch.bind(block, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
     reduction = sch.get_block(facts.name)
