@@ -25,19 +25,20 @@ def plan_of(
     machine: GpuMachine,
     stores_vectors: bool,
     splits: Callable[[Tile], Sequence[int]],
+    gain: float = 1.0,
 ) -> Plan:
     """The tile that should be fastest; NotWorthIt where there is none. Sides are those of `size`.
 
-    `splits` says into how many parts a sum may be cut.
+    `splits` says into how many parts a sum may be cut, `gain` how many times faster that must be.
     """
     if not tiles:
         raise NotWorthIt("no tile of the product fits the threads and the memory of a block")
 
-    def price(tile: Tile) -> float:
-        return min([seconds(tile, size, machine, count) for count in splits(tile)])
+    def price(tile: Tile, count: int) -> float:
+        return seconds(tile, size, machine, count) * (gain if count > 1 else 1.0)
 
-    tile = pick("tile", tiles, price)
-    split = pick("splits", splits(tile), lambda count: seconds(tile, size, machine, count))
+    tile = pick("tile", tiles, lambda tile: min([price(tile, count) for count in splits(tile)]))
+    split = pick("splits", splits(tile), lambda count: price(tile, count))
     size = size.split(split)
     columns = ceil(size.n / tile.columns)
     usual = next((group for group in range(_GROUP, 3, -1) if columns % group == 0), 1)
