@@ -78,7 +78,7 @@ def test_how_columns_are_shared_out():
 
 
 def test_everything():
-    for shape in ((1,), (31,), (1000,), (20, 33), (70001,)):
+    for shape in ((1,), (20, 33), (70001,)):
         check((shape, None, "sum"))
 
 
@@ -99,7 +99,7 @@ def test_long_rows():
 
 
 def test_columns():
-    for shape in ((999, 3), (130, 130), (5, 999), (1, 7), (9, 1)):
+    for shape in ((999, 3), (130, 130), (5, 999), (1, 7)):
         check((shape, 0, "sum"))
     check(((3000, 64), 0, "mean"), kernels=2)
 
@@ -133,11 +133,8 @@ def test_axes_in_the_middle(shape, axes, name):
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "int32", "int64", "uint8"])
 def test_types(dtype):
-    check(((300, 64), 0, "max"), dtype=dtype)
-    if dtype in ("float16", "int8", "uint8"):
-        check(((70000,), None, "min"), dtype=dtype)
-    else:
-        check(((70000,), None, "sum"), dtype=dtype)
+    is_narrow = dtype in ("float16", "int8", "uint8")
+    check(((300, 64), 0, "max"), ((70000,), None, "min" if is_narrow else "sum"), dtype=dtype)
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
