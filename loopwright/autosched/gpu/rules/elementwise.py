@@ -37,7 +37,7 @@ from loopwright.autosched.small_steps import fused, loops_below
 from loopwright.autosched.streams import Stream, Streams
 from loopwright.ir import Buffer, Call, CompareExpr, Var, collect, substitute, uses_var
 from loopwright.ir.visitor import variables_in
-from loopwright.schedule import LoopRV, Schedule
+from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
 
 _WORTH_SHARING: Final = 12  # instructions of an element that is worth sharing some of them
@@ -168,35 +168,51 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     form = _form(facts, streams, order)
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
     threads = machine.threads(USUAL_THREADS)
-    several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
+    several = 1 if form.is_guarded else option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
     block = sch.get_block(facts.name)
-    if form.is_guarded:
-        store = sch.cache_write(block, 0, "local")
-        loops = [sch.get_loops(store)[position] for position in order]
     if form.is_cut:
         decision.chose("each block a piece of a row", "a quotient for each element would take longer than memory")
-    grid, thread, some, lane = _shared_out(sch, loops, form, several, threads)
+    if form.is_guarded:
+        loops = _loaded_one_by_one(sch, block, order)
+    grid, thread, some, lane = _shared_out(sch, loops, form, several, threads, block if form.is_guarded else None)
     _bind(sch, grid, thread)
     if form.is_guarded:
-        sch.compute_at(block, some)
         sch.unroll(loops_below(sch, block, some)[-1])
     sch.unroll(some)
     if form.lanes > 1:
         sch.vectorize(lane)
+    if form.is_guarded:
+        sch.set_scope(block, 0, "local")
     _note(decision, form, several, threads)
     note_roofline(decision, [facts], machine)
 
 
+def _loaded_one_by_one(sch: Schedule, block: BlockRV, order: Sequence[int]) -> list[LoopRV]:
+    """The loops of what stores the results of a block together. Their memory gets its scope last: until then, no step
+    is asked whose it is.
+    """
+    store = sch.cache_write(block, 0, "global")
+    return [sch.get_loops(store)[position] for position in order]
+
+
 def _shared_out(
-    sch: Schedule, loops: Sequence[LoopRV], form: _Form, several: int, threads: int
+    sch: Schedule, loops: Sequence[LoopRV], form: _Form, several: int, threads: int, before: BlockRV | None = None
 ) -> tuple[list[LoopRV], LoopRV, LoopRV, LoopRV]:
-    """The loops over blocks, outermost first, over threads, over the vectors of a thread, and over lanes."""
+    """The loops over blocks, outermost first, over threads, over the vectors of a thread, and over lanes.
+
+    The block `before` computes a vector at a time; it moves there while loops are those of axes, and proofs are short.
+    """
     outer, row = loops[: len(loops) - form.row], loops[len(loops) - form.row :]
     piece = several * threads * form.lanes
     if form.is_cut:
         pieces, rest = sch.split(fused(sch, row), [None, piece])
         grid = [fused(sch, outer), pieces]
         some, thread, lane = sch.split(rest, [several, threads, form.lanes])
+    elif before is not None:
+        vectors, lane = sch.split(fused(sch, row), [None, form.lanes])
+        sch.compute_at(before, vectors)
+        blocks, thread, some = sch.split(fused(sch, [*outer, vectors]), [None, threads, 1])
+        return [blocks], thread, some, lane
     elif form.row == len(loops):
         blocks, rest = sch.split(fused(sch, row), [None, piece])
         grid = [blocks]
