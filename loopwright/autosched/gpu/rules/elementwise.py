@@ -35,7 +35,7 @@ from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.injective import memory_order
 from loopwright.autosched.small_steps import fused, loops_below
 from loopwright.autosched.streams import Stream, Streams
-from loopwright.ir import Buffer, Call, CompareExpr, Var, collect, substitute, uses_var
+from loopwright.ir import Buffer, Call, CompareExpr, IntImm, Var, collect, substitute, uses_var
 from loopwright.ir.visitor import variables_in
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 from loopwright.transform.parts.lanes_agree import lanes_agree
@@ -168,7 +168,7 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     form = _form(facts, streams, order)
     decision.chose("single elements" if form.lanes == 1 else f"vectors of {form.lanes}", form.why)
     threads = machine.threads(USUAL_THREADS)
-    several = 1 if form.is_guarded else option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
+    several = option("vectors at once", _several(facts, form, threads, machine), 1, 2, 4, 8)
     block = sch.get_block(facts.name)
     if form.is_cut:
         decision.chose("each block a piece of a row", "a quotient for each element would take longer than memory")
@@ -177,7 +177,7 @@ def schedule_elementwise(sch: Schedule, facts: BlockFacts, machine: GpuMachine, 
     grid, thread, some, lane = _shared_out(sch, loops, form, several, threads, block if form.is_guarded else None)
     _bind(sch, grid, thread)
     if form.is_guarded:
-        sch.unroll(loops_below(sch, block, some)[-1])
+        sch.unroll(loops_below(sch, block, thread)[-1])
     sch.unroll(some)
     if form.lanes > 1:
         sch.vectorize(lane)
@@ -210,8 +210,10 @@ def _shared_out(
         some, thread, lane = sch.split(rest, [several, threads, form.lanes])
     elif before is not None:
         vectors, lane = sch.split(fused(sch, row), [None, form.lanes])
-        sch.compute_at(before, vectors)
-        blocks, thread, some = sch.split(fused(sch, [*outer, vectors]), [None, threads, 1])
+        some, *outer = _far_apart(sch, [*outer, vectors], several)
+        sch.reorder(*outer, some, lane)
+        sch.compute_at(before, some)
+        blocks, thread = sch.split(fused(sch, outer), [None, threads])
         return [blocks], thread, some, lane
     elif form.row == len(loops):
         blocks, rest = sch.split(fused(sch, row), [None, piece])
@@ -224,6 +226,15 @@ def _shared_out(
         grid = [blocks]
     sch.reorder(thread, some, lane)
     return grid, thread, some, lane
+
+
+def _far_apart(sch: Schedule, loops: Sequence[LoopRV], count: int) -> list[LoopRV]:
+    """A loop over so many parts of an axis, or over one where no axis but the last has as many; and all loops then."""
+    lengths = [sch.get(loop).extent for loop in loops[:-1]]
+    fits = [n for n, length in enumerate(lengths) if isinstance(length, IntImm) and length.value % count == 0]
+    at = fits[-1] if fits else len(loops) - 1
+    parts, rest = sch.split(loops[at], [count if fits else 1, None])
+    return [parts, *loops[:at], rest, *loops[at + 1 :]]
 
 
 def _bind(sch: Schedule, grid: Sequence[LoopRV], thread: LoopRV) -> None:

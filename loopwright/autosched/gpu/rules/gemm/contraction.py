@@ -72,7 +72,7 @@ class Contraction:
     def reduced(self, depth: int) -> tuple[Piece, ...]:
         """The reduced axes: channels in slabs of `depth`, or all as they are."""
         channel = self.channel
-        if channel is None or len(self.reduce) == 1 or (channel.extent or 0) % depth:
+        if channel is None or (channel.extent or 0) % depth:
             return tuple([Piece(axis, 1, axis.extent or 0) for axis in self.reduce])
         taps = [Piece(axis, 1, axis.extent or 0) for axis in self.reduce if axis is not channel]
         return (Piece(channel, depth, (channel.extent or 0) // depth), *taps, Piece(channel, 1, depth))
@@ -86,12 +86,6 @@ def layout(axes: Sequence[Axis], *parts: Sequence[Piece]) -> Callable[..., list[
         return [_joined(part, at) for part in parts]
 
     return mapped
-
-
-def is_plain(axes: Sequence[Axis], *parts: Sequence[Piece]) -> bool:
-    """Whether the parts are the axes, one by one."""
-    wholes = [part[0].axis for part in parts if len(part) == 1 and part[0].size == part[0].axis.extent]
-    return len(wholes) == len(parts) and wholes == list(axes)
 
 
 def _joined(pieces: Sequence[Piece], at: dict[Var, Expr]) -> Expr:

@@ -14,25 +14,17 @@ from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
-from loopwright.autosched.facts import Axis
 from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
-from loopwright.autosched.gpu.rules.gemm.contraction import (
-    Contraction,
-    Piece,
-    contraction_of,
-    is_plain,
-    layout,
-    side_of,
-)
+from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
-from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, tiles_for, vector_of
+from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, tiles_for, vector_of
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
 from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loops_below, loops_by_axis
-from loopwright.ir import Buffer, Var
+from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _LEAST_TILE: Final = 4  # rows and columns: fewer are no tile
@@ -41,6 +33,7 @@ _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
 _SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
 _MOST_UNROLLED_PARTS: Final = 16
+_MUCH: Final = 1.3  # times faster
 _DEPTHS: Final = (16, 8, 32, 64)
 
 
@@ -81,7 +74,7 @@ class ImplicitGemm:
         tiles = [tile for depth, size in sizes.items() for tile in tiles_for(size, machine) if tile.depth == depth]
         stores_vectors = contraction.columns[-1].size % vector_of(bytes_of(contraction.facts.dtype)) == 0
         splits = splits_of(contraction, entries[at], padding)
-        if not self.may_split:
+        if not self.may_split or not _splits_pay(tiles, sizes[_DEPTHS[0]], splits, machine):
             splits = _in_one_part
         plan = plan_of(tiles, sizes[_DEPTHS[0]], machine, stores_vectors, splits)
         size = sizes[plan.tile.depth]
@@ -99,8 +92,6 @@ def splits_of(contraction: Contraction, entry: Entry, padding: Entry | None) -> 
     operands = (contraction.row_operand, contraction.column_operand)
     may_pad = padding is None and None not in [access.own_dimension(axis.var) for access in operands]
     most = min(_MOST_SPLITS, contraction.k // _LEAST_PART) if may_regroup(entry.realize) else 1
-    if any(piece.step > 1 for piece in contraction.batch):
-        most = 1  # not yet supported: parts of the sums of groups
 
     def splits(tile: Tile) -> list[int]:
         counts = [count for count in _SPLITS if count <= most and count * tile.depth <= extent]
@@ -111,6 +102,15 @@ def splits_of(contraction: Contraction, entry: Entry, padding: Entry | None) -> 
 
 def _in_one_part(tile: Tile) -> list[int]:
     return [1]
+
+
+def _splits_pay(
+    tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine
+) -> bool:
+    """Whether parts of a sum take much less time: an index of a part makes all proofs about an operand longer."""
+    whole = min([seconds(tile, size, machine) for tile in tiles], default=0.0)
+    parts = min([seconds(tile, size, machine, count) for tile in tiles for count in splits(tile)], default=0.0)
+    return whole > _MUCH * parts
 
 
 def schedule_contraction(
@@ -126,19 +126,11 @@ def schedule_contraction(
     name = contraction.facts.name
     epilogue = sch.get_block(after[0].name) if after else None
     paddings = {} if padding is None else {padding.writes[0]: sch.get_block(padding.name)}
-    if plan.splits == 1:
-        last, loaders = _as_product(sch, contraction, plan, paddings, epilogue, program)
-    else:
-        name = _split_sum(sch, contraction, plan, paddings)
-        part = _contraction_in(sch, name, program)
-        last, loaders = None, _operands(sch, part, plan, paddings)
-        parts = _parts_of_result(part)
-        block = sch.get_block(name)
-        if not is_plain(part.facts.spatial, *parts):
-            sch.transform_layout(block, ("write", 0), layout(part.facts.spatial, *parts))
-        if not is_plain(part.facts.axes, *parts, part.reduced(plan.tile.depth)):
-            sch.transform_block_layout(block, layout(part.facts.axes, *parts, part.reduced(plan.tile.depth)))
-        _add_parts(sch, contraction, plan.splits, epilogue, machine)
+    if plan.splits > 1:
+        name = _split_sum(sch, contraction, plan, paddings, after, machine)
+        contraction = _contraction_in(sch, name, program)
+        epilogue = None
+    last, loaders = _as_product(sch, contraction, plan, paddings, epilogue, program)
     facts = program.after(sch).entry(name).facts
     product = None if facts is None else product_of(facts)
     if product is None or product.row is None or len(product.reduce) != 1:
@@ -154,8 +146,15 @@ def _contraction_in(sch: Schedule, name: str, program: Program) -> Contraction:
     return result
 
 
-def _split_sum(sch: Schedule, contraction: Contraction, plan: Plan, paddings: dict[Buffer, BlockRV]) -> str:
-    """Parts of the sum as a batch; the name of the block that computes them. What pads an operand is noted."""
+def _split_sum(
+    sch: Schedule,
+    contraction: Contraction,
+    plan: Plan,
+    paddings: dict[Buffer, BlockRV],
+    after: Sequence[Entry],
+    machine: GpuMachine,
+) -> str:
+    """Parts of the sum as a batch, which a second kernel adds up; the name of the block that computes them."""
     facts, splits = contraction.facts, plan.splits
     block = sch.get_block(facts.name)
     whole = splits * plan.tile.depth
@@ -170,29 +169,20 @@ def _split_sum(sch: Schedule, contraction: Contraction, plan: Plan, paddings: di
     own = sch.get_loops(partial)
     at = [axis.var for axis in facts.axes].index(reduced)
     sch.reorder(own[at], *own[:at])
+    _add_parts(sch, block, [sch.get_block(entry.name) for entry in after], splits, contraction, machine)
     return sch.get(partial).name_hint
 
 
 def _add_parts(
-    sch: Schedule, contraction: Contraction, splits: int, epilogue: BlockRV | None, machine: GpuMachine
+    sch: Schedule, block: BlockRV, after: Sequence[BlockRV], splits: int, contraction: Contraction, machine: GpuMachine
 ) -> None:
     """Each thread adds up the parts of a vector of results, which are neighbours in memory."""
-    facts, parts = contraction.facts, _parts_of_result(contraction)
-    block = sch.get_block(facts.name)
-    own = sch.get_loops(block)
-    sch.reorder(own[-1], *own[:-1])
-    if not is_plain(facts.spatial, *parts):
-        part_axis = Axis(Var("part"), splits, True)
-        axes = [part_axis, *facts.spatial]
-        sch.transform_block_layout(block, layout(axes, [Piece(part_axis, 1, splits)], *parts))
-        if epilogue is not None:
-            sch.transform_block_layout(epilogue, layout(facts.spatial, *parts))
-    if epilogue is not None:
-        store = epilogue
+    if after:
+        store = after[0]
         sch.set_scope(block, 0, "local")
     else:
         store = sch.cache_write(block, 0, "local")
-    lanes = vector_of(bytes_of(facts.dtype))
+    lanes = vector_of(bytes_of(contraction.facts.dtype))
     loops = list(sch.get_loops(store))
     lane: list[LoopRV] = []
     if (extent_of(sch, loops[-1]) or 1) % lanes == 0:
@@ -202,16 +192,11 @@ def _add_parts(
     inner = loops_below(sch, block, thread)
     part = loop_of_axis(sch, block, 0, inner)
     assert part is not None
-    others = [loop for loop in inner if loop.var is not part.var and extent_of(sch, loop) != 1]
-    sch.reorder(part, *others)
+    own = [loop for loop in inner if loop.var is not part.var and extent_of(sch, loop) != 1]
+    sch.reorder(part, *own)
     if splits <= _MOST_UNROLLED_PARTS:
         sch.unroll(part)
-    if lane and contraction.columns[-1].size % lanes == 0:
-        sch.vectorize(lane[0])
-    for loop in lane:
-        if contraction.columns[-1].size % lanes:
-            sch.unroll(loop)
-    for loop in others:
+    for loop in (*own, *lane):
         sch.vectorize(loop)
     sch.bind(cells, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
@@ -246,7 +231,8 @@ def _as_product(
 ) -> tuple[BlockRV, dict[Buffer, BlockRV]]:
     """Make the block a matrix product: the block that stores its result, and those that load its operands."""
     name = contraction.facts.name
-    result = layout(contraction.facts.spatial, *_parts_of_result(contraction))
+    parts = [contraction.rows, contraction.columns]
+    result = layout(contraction.facts.spatial, *([contraction.batch] if contraction.batch else []), *parts)
     block = sch.get_block(name)
     last = epilogue
     if any(piece.step > 1 for piece in contraction.batch):
@@ -256,24 +242,7 @@ def _as_product(
         else:
             last = store
         contraction = _contraction_in(sch, name, program)
-    facts, parts = contraction.facts, _parts_of_result(contraction)
-    loaders = _operands(sch, contraction, plan, paddings)
-    store = sch.reindex_cache_write(block, 0, "global", layout(facts.axes, *parts))
-    sch.transform_block_layout(block, layout(facts.axes, *parts, contraction.reduced(plan.tile.depth)))
-    if last is None:
-        last = store
-    else:
-        sch.compute_inline(store)
-    sch.transform_block_layout(last, result)
-    return last, loaders
-
-
-def _operands(
-    sch: Schedule, contraction: Contraction, plan: Plan, paddings: Mapping[Buffer, BlockRV]
-) -> dict[Buffer, BlockRV]:
-    """The blocks that load the operands, as matrices, by what they write."""
     facts = contraction.facts
-    block = sch.get_block(facts.name)
     reduced = contraction.reduced(plan.tile.depth)
     batch = [contraction.batch] if contraction.batch else []
     loaders: dict[Buffer, BlockRV] = {}
@@ -286,16 +255,17 @@ def _operands(
         loader = sch.reindex_cache_read(block, position, "global", layout(facts.axes, *own))
         if access.buffer in paddings:
             sch.compute_inline(paddings[access.buffer])
-        used = [axis for axis in facts.axes if access.uses(axis.var)]
-        if not is_plain(used, *own):
-            sch.transform_block_layout(loader, layout(used, *own))
+        sch.transform_block_layout(loader, layout([axis for axis in facts.axes if access.uses(axis.var)], *own))
         loaders[sch.get(loader).writes[0].buffer] = loader
-    return loaders
-
-
-def _parts_of_result(contraction: Contraction) -> list[tuple[Piece, ...]]:
-    batch = [contraction.batch] if contraction.batch else []
-    return [*batch, contraction.rows, contraction.columns]
+    parts = [*batch, contraction.rows, contraction.columns]
+    store = sch.reindex_cache_write(block, 0, "global", layout(facts.axes, *parts))
+    sch.transform_block_layout(block, layout(facts.axes, *parts, reduced))
+    if last is None:
+        last = store
+    else:
+        sch.compute_inline(store)
+    sch.transform_block_layout(last, result)
+    return last, loaders
 
 
 def _split_groups(sch: Schedule, contraction: Contraction) -> BlockRV:
