@@ -210,10 +210,15 @@ def _shared_out(
         some, thread, lane = sch.split(rest, [several, threads, form.lanes])
     elif before is not None:
         vectors, lane = sch.split(fused(sch, row), [None, form.lanes])
-        some, *outer = _far_apart(sch, [*outer, vectors], several)
-        sch.reorder(*outer, some, lane)
-        sch.compute_at(before, some)
-        blocks, thread = sch.split(fused(sch, outer), [None, threads])
+        axes = [*outer, vectors]
+        if several == 1:
+            sch.compute_at(before, vectors)
+            blocks, thread, some = sch.split(fused(sch, axes), [None, threads, 1])
+        else:
+            some, *axes = _far_apart(sch, axes, several)
+            sch.reorder(*axes, some, lane)
+            sch.compute_at(before, some)
+            blocks, thread = sch.split(fused(sch, axes), [None, threads])
         return [blocks], thread, some, lane
     elif form.row == len(loops):
         blocks, rest = sch.split(fused(sch, row), [None, piece])
