@@ -7,9 +7,10 @@ import pytest
 
 from loopwright import te
 from loopwright.evaluator import evaluate
+from loopwright.ir import ForKind
 from loopwright.schedule import Schedule
 from loopwright.schedule.errors import NotProved
-from loopwright.schedule.proof.thread_reduction_order import runs_alike, with_turns_proved
+from loopwright.schedule.proof.thread_reduction_order import only_turns_change, runs_alike, with_turns_proved
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
 from loopwright.script import from_source
@@ -74,6 +75,18 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((1,), "int32")):
     sch = Schedule(program, enable_check=False)
     sch.bind(sch.get_loops("C")[which], "threadIdx.x")
     assert runs_alike(program, sch.mod["main"]) is alike
+
+
+@pytest.mark.parametrize(("update", "beside", "alone"), [(SUM, "", True), (SUM, "D[k] = 1", False), (CHAIN, "", False)])
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_stands_beside_a_block_counts(update, beside, alone, is_bound):
+    """Also where the loop is bound no more: what threads did together comes in the order of the text then."""
+    view = reduction(update, beside)
+    loop = next(path[-1] for path in view.index.loops.values() if path[-1].loop_var.name == "t")
+    if not is_bound:
+        freed = loop.with_(kind=ForKind.SERIAL, thread_binding=None)
+        view = View(view.replaced(view.loop_path(loop.loop_var), freed))
+    assert only_turns_change(view, loop.loop_var) is alone
 
 
 @pytest.mark.parametrize("update", [SUM, CHAIN])

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from loopwright.analysis.commuting_updates import update_law
+from loopwright.analysis.thread_axes import tag_of
 from loopwright.analysis.thread_regions import write_regions
 from loopwright.analysis.thread_work import is_arithmetic
 from loopwright.ir import (
@@ -58,7 +59,8 @@ def with_turns_proved(method: str, view: View, step: Step) -> Step:
     if not changed:
         return step
     if step.proof is Proof.ORDER_KEPT:
-        if runs_alike(view.function, step.after) or all([_is_alone(after.block_path(key)) for key in changed]):
+        paths = [path for key in changed for path in (view.index.blocks.get(key), after.block_path(key))]
+        if runs_alike(view.function, step.after) or all([path is not None and _is_alone(path) for path in paths]):
             return step
     if step.proof is not Proof.GIVEN:
         return replace(step, proof=Proof.VALUES, buffers=None)
@@ -85,12 +87,12 @@ def only_turns_change(after: View, loop: Var) -> bool:
     """Whether all that the kernel of `loop` runs is one block whose updates commute: any order will do."""
     inside = after.loop(loop)
     paths = [path for path in after.index.blocks.values() if inside in path]
-    return len(paths) == 1 and _is_alone(paths[0])
+    return len(paths) == 1 and _is_alone(paths[0], inside)
 
 
-def _is_alone(path: Path) -> bool:
-    """Whether a block whose updates commute is all that its kernel runs."""
-    first = next((place for place, node in enumerate(path) if isinstance(node, For) and _is_bound(node)), len(path))
+def _is_alone(path: Path, kernel: For | None = None) -> bool:
+    """Whether a block whose updates commute is all that its kernel runs, or that this loop ran when it was bound."""
+    first = next((place for place, node in enumerate(path) if node is kernel or tag_of(node)), len(path))
     realize = path[-1]
     assert isinstance(realize, BlockRealize)
     return not any([isinstance(node, SeqStmt) for node in path[first:]]) and _commutes(realize.block)

@@ -167,7 +167,7 @@ class Race:
     def _is_far_behind(self, count: int) -> bool:
         """Whether pairs of long calls, which a disturbance hardly moves, all say that the challenger is slower.
 
-        One in a hundred is lost by that, and the time of many is saved.
+        A disturbance of the only pair may lose a good one; the time of many slow ones is saved.
         """
         if not count or self.spent < _LONG * self.budget * count:
             return False

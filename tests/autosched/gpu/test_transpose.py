@@ -83,7 +83,7 @@ def test_tiles(shape, dtype, tile, square):
     A = te.placeholder(shape, dtype, name="A")
     plan = rule([A, topi.transpose(A)], H200)
     assert f"tiles of {tile} in shared memory" in plan
-    assert ("turned in registers" in plan) == (square is not None)
+    assert ("transposed in registers" in plan) == (square is not None)
     assert square is None or f"squares of {square} × {square}" in plan
 
 
@@ -162,7 +162,7 @@ def test_open_sizes_of_narrow_types_are_squares(dtype, lanes):
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), dtype, name="A")
     args = [A, topi.transpose(A)]
-    assert f"squares of {lanes} × {lanes} turned in registers" in rule(args)
+    assert f"squares of {lanes} × {lanes} transposed in registers" in rule(args)
     module = lw.build(args, target=EMULATED, autosched=True)
     for shape in ((1, 1), (64, 132), (65, 130), (130, 67), (0, 4)):
         a = values(shape, dtype)

@@ -74,7 +74,7 @@ class Transpose:
         decision.chose(f"tiles of {tile.across} × {tile.along} in shared memory", why, ChoiceKind.TILES)
         if tile.lanes > 1:
             why = f"a thread moves {_BANK} bytes at once, either way"
-            decision.chose(f"squares of {tile.lanes} × {tile.lanes} turned in registers", why)
+            decision.chose(f"squares of {tile.lanes} × {tile.lanes} transposed in registers", why)
         note_roofline(decision, [facts], machine)
 
 

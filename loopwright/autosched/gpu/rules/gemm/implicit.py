@@ -1,6 +1,6 @@
-"""implicit gemm: convolutions and other contractions as matrix products whose operands are computed as they are loaded.
+"""implicit gemm: convolutions and other contractions as GEMMs whose operands are computed as they are loaded.
 
-    P = padding of A                        →    O'[f, j] += W'[f, k] * P'[k, j]          the steps of a matrix product
+    P = padding of A                        →    O'[f, j] += W'[f, k] * P'[k, j]          the steps of a GEMM
     O[n, f, y, x] += P[…] * W[…]                 W', P' in registers: the loads of a slab
     E = max(O + bias, 0)                         E at (j → n, y, x), from registers
 

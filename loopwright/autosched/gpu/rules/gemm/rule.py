@@ -3,7 +3,7 @@
     C[b, i, j] += A[b, i, k] * B[k, j]          any of the four transpositions, batched, of float32, float64 and int32
     E[b, i, j] = max(C[b, i, j] + bias[j], 0)   the epilogue, computed in registers
 
-A few rows or columns have small tiles; one is no product but a reduction. Where the tiles are too few for all
+A few rows or columns have small tiles; a GEMV is left to reductions. Where the tiles are too few for all
 multiprocessors, parts of the sum are a batch, which a second kernel adds up (split-K).
 """
 
