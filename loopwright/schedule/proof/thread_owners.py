@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from loopwright.analysis.accesses import accesses_of
-from loopwright.ir import BlockRealize, Buffer, PrimFunc, SeqStmt, Stmt, Var
+from loopwright.analysis.memory_owners import Owners, written_owners
+from loopwright.ir import BlockRealize, PrimFunc, SeqStmt, Stmt
 from loopwright.schedule.proof.loop_kinds import owned_memory
 from loopwright.schedule.step import Proof, Step
 from loopwright.schedule.view import View
@@ -27,9 +28,11 @@ def with_owners_proved(view: View, after: View, step: Step) -> Step:
         return step
     if not (view.index.has_threads or after.index.has_threads):
         return step
-    if not any(owned_memory(part) for part in _changed(view.function, after.function)):
-        return step  # what stays as it is belongs to whom it belonged
-    old, new = _owners(view.function), _owners(after.function)
+    old, new = written_owners(view.function.body), written_owners(after.function.body)
+    if old is None or new is None:
+        if not any(owned_memory(part) for part in _changed(view.function, after.function)):
+            return step  # what stays as it is belongs to whom it belonged
+        old, new = _owners(view.function), _owners(after.function)
     changed = [buffer for buffer in old if buffer in new and old[buffer] != new[buffer]]
     if not changed:
         return step
@@ -51,7 +54,7 @@ def _parts(function: PrimFunc) -> Sequence[Stmt]:
 
 
 @lru_cache(maxsize=16)  # a version is asked about as it comes, and as it goes
-def _owners(function: PrimFunc) -> dict[Buffer, tuple[str | Var, ...]]:
+def _owners(function: PrimFunc) -> Owners:
     buffers = owned_memory(function.body)
     if not buffers:
         return {}
