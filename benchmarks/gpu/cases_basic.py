@@ -131,13 +131,14 @@ def _cases() -> Iterator[Case]:
     yield from [add(1 << k) for k in (16, 20, 24, 26, 28)]
     yield add(1 << 26, "float16")
     for family in (add_row, add_column, add_scalar):
-        yield from [family(1000, 1000), family(8192, 4096), family(8191, 4095)]
+        yield from [family(1000, 1000), family(8192, 4096), family(8191, 4095), family(32_768, 8192)]
     for unary in (gelu_erf, gelu_tanh, relu, cast):
         yield from [unary(1 << k) for k in (20, 24, 28)]
     yield from [layer_norm(8192, 4096), layer_norm(4096, 1000), layer_norm(8192, 4096, "float16")]
-    yield from [rms_norm(8192, 4096), rms_norm(4096, 1000)]
+    yield layer_norm(32_768, 8192)
+    yield from [rms_norm(8192, 4096), rms_norm(4096, 1000), rms_norm(32_768, 8192)]
     yield from [softmax(*size) for size in ((128, 50257), (8192, 8192), (65536, 128), (1024, 1000))]
-    yield softmax(8192, 8192, "float16")
+    yield from [softmax(8192, 8192, "float16"), softmax(32_768, 8192)]
     yield from [batch_norm(32, 64, 112, 112), batch_norm(32, 256, 56, 56), batch_norm(32, 512, 7, 7)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 Row = dict[str, Any]
 OVERALL, FAMILY, LEAST = 1.1, 0.97, 0.85  # times eager over all; of the better in each family; of the better in a row
+GIGABYTE, CEILING = 1 << 30, 0.97  # of so many bytes: the part of the best copy or read of a gigabyte
 
 
 def geomean(values: Iterable[float]) -> float:
@@ -27,6 +28,7 @@ def show(rows: Sequence[Row]) -> int:
     for family in families:
         _show_family(family, [row for row in measured if row["family"] == family], best)
     _show_bars(families, measured)
+    _show_large([row for row in measured if row["bytes"] >= GIGABYTE], best)
     left_out = [row for row in failed if row["failed"].startswith("left out")]
     print(f"\n{len(measured)} rows measured, {len(failed) - len(left_out)} failed, {len(left_out)} left out")
     for row in failed:
@@ -56,6 +58,11 @@ def against_better(row: Row) -> float:
     return float(min(times["eager"], times.get("compile", times["eager"])) / times["ours"])
 
 
+def of_ceiling(row: Row, best: dict[str, float]) -> float:
+    """The part of the best speed: a case that reads ten times what it writes is beside a read."""
+    return float(row["bytes"] / row["seconds"]["ours"] / best["read" if row["reads"] else "copy"])
+
+
 def _show_family(family: str, rows: Sequence[Row], best: dict[str, float]) -> None:
     print(
         f"\n{family:28}{'ours µs':>10}{'TB/s':>7}{'eager µs':>10}{'compile':>9}{'× eager':>9}{'× better':>9}  share of"
@@ -64,7 +71,7 @@ def _show_family(family: str, rows: Sequence[Row], best: dict[str, float]) -> No
         seconds = row["seconds"]
         speed = row["bytes"] / seconds["ours"]
         what = "read" if row["reads"] else "copy"
-        share = f"{speed / best[what]:6.0%} {what}" if row["cold"] else "  in L2"
+        share = f"{of_ceiling(row, best):6.0%} {what}" if row["cold"] else "  in L2"
         compiled = f"{seconds['compile'] * 1e6:9.1f}" if "compile" in seconds else f"{'-':>9}"
         mark = "  <" if against_better(row) < LEAST else ""
         mine, eager = seconds["ours"] * 1e6, seconds["eager"] * 1e6
@@ -85,6 +92,14 @@ def _show_bars(families: Sequence[str], rows: Sequence[Row]) -> None:
     print(f"{_word(not slow_families)} every family ≥ {FAMILY} × the better {names}")
     names = ", ".join([f"{row['family']} {row['name']} {against_better(row):.2f}" for row in slow])
     print(f"{_word(not slow)} no row under {LEAST} × the better {names}")
+
+
+def _show_large(rows: Sequence[Row], best: dict[str, float]) -> None:
+    if not rows:
+        return
+    shares = {f"{row['family']} {row['name']}": of_ceiling(row, best) for row in rows}
+    below = ", ".join([f"{title} {share:.2f}" for title, share in shares.items() if share < CEILING])
+    print(f"{_word(not below)} {len(rows)} rows of a gigabyte or more ≥ {CEILING} × the best copy or read {below}")
 
 
 def _word(is_passed: bool) -> str:
