@@ -195,3 +195,20 @@ def test_a_nest_with_a_barrier_is_separated_on_both_sides_of_it():
     assert got.count("tvm_storage_sync") == 1
     assert got.count("else") == 2
     assert got.count("T.unroll(1)") == 1
+
+
+def test_borders_that_warp_upon_warp_meets_keep_their_guards():
+    def rows_of(length):
+        @T.prim_func
+        def func(A: T.Buffer(65536), B: T.Buffer(65536)):
+            for b in T.thread_binding(64, thread="blockIdx.x"):
+                for t in T.thread_binding(256, thread="threadIdx.x"):
+                    for j in T.vectorized(4):
+                        B[b * 1024 + t * 4 + j] = T.if_then_else(
+                            (b * 256 + t) % length * 4 + j >= 1, A[b * 1024 + t * 4 + j - 1], T.float32(0)
+                        )
+
+        return func
+
+    unchanged(separate_full_tiles, rows_of(57))
+    assert str(separate_full_tiles(rows_of(2048))).count("else") > str(rows_of(2048)).count("else")

@@ -18,7 +18,8 @@ at barriers stays one statement.
             s = s + A[i * 32 + tx]                     s = s + A[7 * 32 + tx]
 
 Where it is some threads of every block that are not wholly inside, their warps would run both copies, each with the
-other threads idle: only the last iteration is guarded then, if all others are inside.
+other threads idle: only the last iteration is guarded then, if all others are inside. At the borders of rows of some
+hundred elements, which warp upon warp meets, loads keep their guards.
 
 Needs: loops from 0, no blocks.  Leaves: such nests without guards where all of them hold.
 """
@@ -42,6 +43,7 @@ from loopwright.ir import (
     Call,
     CompareExpr,
     Expr,
+    FloorMod,
     For,
     ForKind,
     IfThenElse,
@@ -72,6 +74,8 @@ from loopwright.transform.parts.statements import StmtRewriter
 
 MAX_NODES: Final = 4_000  # of a nest that is copied
 _SEVERAL: Final = 4  # iterations of unrolled loops
+_MOST_WARPS: Final = 16  # one of so many may run both copies
+_WARP: Final = 32  # threads, on every GPU so far
 
 
 class _SeparateFullTiles(StmtRewriter):
@@ -102,6 +106,8 @@ class _SeparateFullTiles(StmtRewriter):
             last = substitute(clone_definitions(loop.body), {loop.loop_var: loop.extent - 1})
             whole = loop.with_(extent=loop.extent - 1)
             return seq([_Without(find.corners).visit(whole), self.visit(last)])
+        if any([self._splits_warps(corner) for corner in find.corners.values()]):
+            return loop
         condition: Expr | None = None
         for corner in dict.fromkeys(find.corners.values()):
             condition = corner if condition is None else logical_and(condition, corner)
@@ -121,6 +127,17 @@ class _SeparateFullTiles(StmtRewriter):
         others.visit(loop.with_(extent=loop.extent - 1))
         found = [others.corners.get(guard) for guard in guards]
         return all([isinstance(corner, IntImm) and bool(corner.value) for corner in found])
+
+    def _splits_warps(self, corner: Expr) -> bool:
+        """Whether some thread fails again and again: it is counted from the start of rows that are short."""
+        return any(
+            [
+                isinstance(part.b, IntImm)
+                and 1 < part.b.value < _MOST_WARPS * _WARP
+                and uses_var(part.a, self.threads.__contains__)
+                for part in collect(corner, FloorMod)
+            ]
+        )
 
 
 def _is_tile(loop: For) -> bool:
