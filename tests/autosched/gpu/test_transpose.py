@@ -69,14 +69,15 @@ def test_permutations(permutations):
 @pytest.mark.parametrize(
     ("shape", "dtype", "tile", "square"),
     [
-        ((8192, 8192), "float32", "64 × 64", None),
+        ((8192, 8192), "float32", "64 × 64", 4),
+        ((8192, 8190), "float32", "64 × 64", None),
         ((4097, 3001), "float32", "64 × 64", None),
         ((512, 512), "float32", "32 × 32", None),
         ((8192, 8192), "float16", "128 × 64", 2),
         ((4097, 3001), "float16", "64 × 64", None),
         ((8192, 8192), "int8", "128 × 128", 4),
         ((8192, 8192), "float64", "32 × 32", None),
-        ((1 << 20, 64), "float32", "64 × 64", None),
+        ((1 << 20, 64), "float32", "64 × 64", 4),
     ],
 )
 def test_tiles(shape, dtype, tile, square):
@@ -97,6 +98,22 @@ def test_threads_of_a_warp_are_in_different_banks():
     assert "threadIdx_x * 130 + " in sources[1]  # 65 words
     assert "threadIdx_x * 516 + " in sources[2]  # 129 words
     assert "*(int8x4 *)" in sources[2]
+
+
+def test_squares_of_sixteen_bytes(monkeypatch):
+    monkeypatch.setattr(transpose, "_are_few", lambda *_: False)
+    inputs, outputs, given, wanted = [], [], [], []
+    for shape, dtype in (((256, 320), "float32"), ((324, 500), "int32"), ((2, 260, 196), "float32")):
+        A = te.placeholder(shape, dtype, name="A")
+        axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+        inputs.append(A)
+        outputs.append(topi.transpose(A, axes))
+        given.append(values(shape, dtype))
+        wanted.append(given[-1].transpose(axes))
+        assert "squares of 4 × 4" in rule([A, outputs[-1]])
+    source = check([*inputs, *outputs], given, wanted)
+    assert source.count("*(float4 *)&") >= 4
+    assert "threadIdx_x * 260 + " in source  # 65 times 16 bytes
 
 
 def test_all_threads_inside_load_without_guards():

@@ -7,8 +7,9 @@
 
 Either way a warp moves 128 neighbouring bytes, or all there are. A thread has 4 bytes of a row: two or four elements of
 the narrow types, of which it turns a little square in registers; the tile then has its spare bank behind each row of
-such squares. Threads of a warp are in different banks in both directions. Axes that move as one are joined, so that the
-channels of an image are turned against all of its pixels.
+such squares. Of 4-byte types, whose rows are aligned and many, a thread has squares of 4 × 4: a warp moves two pieces of
+256 bytes with one instruction. Threads of a warp are in different banks in both directions. Axes that move as one are
+joined, so that the channels of an image are turned against all of its pixels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from loopwright.autosched.choices import option
 from loopwright.autosched.decision import ChoiceKind, Decision, RuleKind
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import Access, BlockFacts, element_strides
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import VECTOR_BYTES, GpuMachine
 from loopwright.autosched.gpu.roofline import note_roofline
 from loopwright.autosched.joined_axes import groups_of, innermost, join_axes, read_by_axes
 from loopwright.autosched.layouts import dimensions, layout
@@ -34,9 +35,10 @@ from loopwright.autosched.streams import Stream, Streams
 from loopwright.ir import Buffer, structural_equal
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
-_ROWS: Final = 8  # of threads: with a warp along each, a block of 256
+_THREADS: Final = 256  # of a block: a warp along each of eight rows, or half a warp along sixteen
 _BANK: Final = 4  # bytes
 _SHORT_SIDE: Final = 16  # elements either way: fewer are neighbours enough for L1
+_WIDE_SIDE: Final = 64  # elements of a tile of squares of 16 bytes
 _TILE_BYTES: Final = 16 << 10  # with eight blocks on a multiprocessor, as many as have threads
 _BLOCKS_ACROSS: Final = 1 << 15  # along y and z a grid has at most 65,535
 
@@ -73,7 +75,8 @@ class Transpose:
         why = f"{along} is contiguous in the result, {across} in {names}"
         decision.chose(f"tiles of {tile.across} × {tile.along} in shared memory", why, ChoiceKind.TILES)
         if tile.lanes > 1:
-            why = f"a thread moves {_BANK} bytes at once, either way"
+            widest = max([_itemsize(read.buffer) for read in match.operands])
+            why = f"a thread moves {tile.lanes * widest} bytes at once, either way"
             decision.chose(f"squares of {tile.lanes} × {tile.lanes} transposed in registers", why)
         note_roofline(decision, [facts], machine)
 
@@ -93,6 +96,7 @@ class _Tile(NamedTuple):
     across: int
     along: int
     lanes: int
+    threads: int  # along a row
 
 
 def _match(facts: BlockFacts, streams: Streams) -> _Match | None:
@@ -171,6 +175,12 @@ def _tile(facts: BlockFacts, match: _Match, machine: GpuMachine) -> _Tile:
     streams = Streams(facts)
     extents = [facts.axes[position].extent for position in (match.across, match.along)]
     widest = max([stream.itemsize for stream in [streams.stores[0], *_turned(match, streams)]])
+    wide = VECTOR_BYTES // widest
+    is_long = all([extent is not None and extent >= _WIDE_SIDE for extent in extents])
+    if widest == _BANK and is_long and _is_aligned(facts, match, streams, wide):
+        usual = 1 if _are_few(_WIDE_SIDE, facts, extents, match, machine) else wide
+        if option("neighbours a thread moves", usual, 1, wide) == wide:
+            return _Tile(_WIDE_SIDE, _WIDE_SIDE, wide, _WIDE_SIDE // wide)
     lanes = max(1, _BANK // widest)
     while lanes > 1 and not (_fit(lanes, machine, extents) and _is_aligned(facts, match, streams, lanes)):
         lanes //= 2
@@ -183,7 +193,7 @@ def _tile(facts: BlockFacts, match: _Match, machine: GpuMachine) -> _Tile:
     across, along = (side if extent is None else min(side, ceil(extent / row) * row) for extent in extents)
     while along > row and across * along * widest > _TILE_BYTES:
         along //= 2
-    return _Tile(across, along, lanes)
+    return _Tile(across, along, lanes, machine.warp)
 
 
 def _fit(lanes: int, machine: GpuMachine, extents: Sequence[int | None]) -> bool:
@@ -200,7 +210,7 @@ def _are_few(side: int, facts: BlockFacts, extents: Sequence[int | None], match:
     tiles = count
     for extent in extents:
         tiles *= ceil((extent or 1) / side)
-    return tiles < machine.blocks_at_once(machine.threads(machine.warp * _ROWS))
+    return tiles < machine.blocks_at_once(machine.threads(_THREADS))
 
 
 def _turned(match: _Match, streams: Streams) -> list[Stream]:
@@ -240,13 +250,13 @@ def _schedule(sch: Schedule, facts: BlockFacts, match: _Match, tile: _Tile, mach
     loops = sch.get_loops(sch.get_block(facts.name))
     order = memory_order(facts, Streams(facts))
     outer = [loops[position] for position in order if position not in (match.across, match.along)]
-    warp, rows = machine.warp, max(1, machine.threads(machine.warp * _ROWS) // machine.warp)
+    rows = max(1, machine.threads(_THREADS) // tile.threads)
     across, row = sch.split(loops[match.across], [None, tile.across])
     along, column = sch.split(loops[match.along], [None, tile.along])
     sch.reorder(*outer, across, along, row, column)
     block = _bind_tiles(sch, facts, outer, across, along)
-    stages = [_load(sch, facts, match, read, block, tile, warp, rows) for read in match.operands]
-    share = _share(sch, row, column, (tile.lanes, tile.lanes), warp, rows)
+    stages = [_load(sch, facts, match, read, block, tile, rows) for read in match.operands]
+    share = _share(sch, row, column, (tile.lanes, tile.lanes), tile.threads, rows)
     if tile.lanes > 1:
         for stage in stages:
             square = sch.stage(facts.name, share.step, sch.get(stage).writes[0].buffer.name, "local")
@@ -285,9 +295,9 @@ def _bind_tiles(sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], acros
 
 
 def _load(
-    sch: Schedule, facts: BlockFacts, match: _Match, read: Access, block: LoopRV, tile: _Tile, warp: int, rows: int
+    sch: Schedule, facts: BlockFacts, match: _Match, read: Access, block: LoopRV, tile: _Tile, rows: int
 ) -> BlockRV:
-    """Load the tile of an operand, a warp along each row."""
+    """Load the tile of an operand, threads along each row."""
     row = _dimensions(read, facts.axes[match.along].var)[0]
     column = _dimensions(read, facts.axes[match.across].var)[0]
     names = dimensions(len(read.indices))
@@ -295,10 +305,10 @@ def _load(
     squares = [f"{names[row]} // {tile.lanes}", f"{names[row]} % {tile.lanes}"] if tile.lanes > 1 else [names[row]]
     stage = sch.stage(facts.name, block, read.buffer.name, "shared", layout(names, [*others, *squares, names[column]]))
     itemsize = _itemsize(read.buffer)
-    sch.storage_align(stage, 0, len(others), tile.across * tile.lanes, max(1, _BANK // itemsize))
+    sch.storage_align(stage, 0, len(others), tile.across * tile.lanes, max(tile.lanes, _BANK // itemsize))
     own = sch.get_loops(stage)[-len(names) :]
     sch.reorder(*[loop for k, loop in enumerate(own) if k not in (row, column)], own[row], own[column])
-    share = _share(sch, own[row], own[column], (1, tile.lanes), warp, rows)
+    share = _share(sch, own[row], own[column], (1, tile.lanes), tile.threads, rows)
     if tile.lanes > 1:
         sch.vectorize(share.lanes)
     return stage
@@ -312,10 +322,10 @@ class _Shares(NamedTuple):
     lanes: LoopRV
 
 
-def _share(sch: Schedule, row: LoopRV, column: LoopRV, lanes: tuple[int, int], warp: int, rows: int) -> _Shares:
+def _share(sch: Schedule, row: LoopRV, column: LoopRV, lanes: tuple[int, int], threads: int, rows: int) -> _Shares:
     """Threads in a grid over rows and columns, each with so many rows and columns of neighbours."""
     row_step, y, own_row = sch.split(row, [None, rows, lanes[0]])
-    column_step, x, lane = sch.split(column, [None, warp, lanes[1]])
+    column_step, x, lane = sch.split(column, [None, threads, lanes[1]])
     sch.reorder(y, x, row_step, column_step, own_row, lane)
     sch.bind(y, "threadIdx.y")
     sch.bind(x, "threadIdx.x")
