@@ -10,7 +10,7 @@ read and write of that buffer; where it declares nothing, the whole buffer. What
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from loopwright.analysis.effects import CHANGES, HARMLESS, OUTSIDE, SEES, is_pure_call, reaches_outside
@@ -162,9 +162,12 @@ class Window(NamedTuple):
 class Program:
     """What the checks need to know of one function."""
 
-    def __init__(self, function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None) -> None:
+    def __init__(
+        self, function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None, steady: Container[Var] = ()
+    ) -> None:
         walk = _AccessWalk(function.argument_buffers())
         walk.functions = functions or {}
+        walk.steady = steady
         walk.sizes = tuple(extent for buffer in function.argument_buffers() for extent in buffer.shape)
         body, self.inits, self.init_loops = write_named_inits(function.body)
         self.regions = write_regions(body) if has_threads(function.body) else Regions(body)
@@ -292,12 +295,15 @@ def _just_variable(form: Form) -> list[Var]:
 
 
 @deep
-def accesses_of(function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None) -> Program:
+def accesses_of(
+    function: PrimFunc, functions: Mapping[str, PrimFunc] | None = None, steady: Container[Var] = ()
+) -> Program:
     """Every access of `function`, the inits of its reductions written down first.
 
-    `functions` are those that it may call: what they take for a buffer is a window of what they are given.
+    `functions` are those that it may call: what they take for a buffer is a window of what they are given. Variables of
+    lets that are `steady` have one value wherever accesses are compared, and count as parameters.
     """
-    return Program(function, functions)
+    return Program(function, functions, steady)
 
 
 def _is_address(expr: Expr) -> TypeGuard[Call]:

@@ -11,7 +11,7 @@ outer bound of what runs; checks then stay silent, since only certain errors are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from loopwright.analysis.thread_axes import LAUNCHES, is_barrier, is_shared_along, scope_of, tag_of
@@ -204,6 +204,7 @@ class InstanceWalk(Visitor):
         self.has_threads = False  # loops bound to threads: statements are not in one order
         self.sizes: tuple[Expr, ...] = ()  # what is not negative, whatever the caller gives
         self.may_leave = False  # a return inside loops or conditions: any statement may be skipped
+        self.steady: Container[Var] = ()  # variables of lets that stand for one value, as parameters do
         self._outer: tuple[int, ...] = ()
         self._next = 0
 
@@ -315,6 +316,8 @@ class InstanceWalk(Visitor):
         """`var` stands for `value`, which is computed here, or wherever the variable is used."""
         self.visit(value)
         self.binders[var] = self.place
+        if var in self.steady:
+            return
         self.affine.stand_for(var, value)
         if self.affine.values[var] is None:
             self.definitions[var] = Definition(value, self.instance.statement if once else None)

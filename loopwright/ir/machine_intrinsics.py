@@ -4,6 +4,16 @@ Programs may say all of them, print them and read them back. Which ones a target
 code generation: one without a rule is refused there, by name.
 
 `intrinsics.py` holds those that compute on plain values.
+
+Blocks of one kernel hand words on to later blocks by way of cells, elements of global memory that are atomic:
+
+    ticket = T.take_ticket(T.address_of(counter[0]))       the counter's value, which is one more from now on
+    T.publish(T.address_of(cells[ticket]), word)           the cell, which was 0, has the word, which is not 0
+    word = T.await_published(T.address_of(cells[k]))       waits until the cell is not 0
+
+Counters are int32, cells uint64. A word is published by itself: what was stored before it is not. An await is for what
+a block with an earlier ticket publishes, or what this block has published before a barrier: such blocks have started
+already, whatever order the GPU starts blocks in, and wait for no later one.
 """
 
 from __future__ import annotations
@@ -57,6 +67,9 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "call_packed_lowered": (INT32, None),
     "call_cpacked_lowered": (INT32, None),
     "call_error": (HANDLE, None),
+    "take_ticket": (INT32, 1),
+    "publish": (VOID, 2),
+    "await_published": (DataType("uint64"), 1),
 }
 # Calls with a function of their own below.
 _OTHERS: Final = (
@@ -124,6 +137,8 @@ create_barriers = _fixed("create_barriers")
 call_packed_lowered, call_cpacked_lowered = _fixed("call_packed_lowered"), _fixed("call_cpacked_lowered")
 # The message of an assertion: the class of the error, a format, and the integers for each %lld in it.
 call_error = _fixed("call_error")
+
+take_ticket, publish, await_published = map(_fixed, ("take_ticket", "publish", "await_published"))
 
 vectorlow, vectorhigh = _dtype_first("vectorlow"), _dtype_first("vectorhigh")
 vectorcombine = _dtype_first("vectorcombine")

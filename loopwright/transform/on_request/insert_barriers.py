@@ -9,9 +9,10 @@
 
 The program is read in the order of its text, each thread by itself; a barrier goes right before the first statement
 that touches a cell which another thread of the block may have touched since the last barrier, one of the two writing.
-The end of a loop comes before its start. A barrier is never put where only some threads come by: such a statement is
-one, and is an error when two threads meet inside it. Memory that is allocated in a loop is the same in each iteration
-(`hoist_shared_memory` runs first): what one iteration reads, the next one overwrites only after a barrier.
+The end of a loop comes before its start. What all threads read from one cell of shared memory is the same for all of
+them, and as good as a parameter of the kernel. A barrier is never put where only some threads come by: such a statement
+is one, and is an error when two threads meet inside it. Memory that is allocated in a loop is the same in each
+iteration (`hoist_shared_memory` runs first): what one iteration reads, the next one overwrites only after a barrier.
 
 Needs: no blocks, threads launched by attributes (`launch_threads`).  Leaves: no two threads that touch one cell without
 a barrier between. For targets that have threads; not a pass of CPUs.
@@ -22,7 +23,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of
-from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_thread_tag, tag_of, uses
+from loopwright.analysis.effects import is_pure_call
+from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_of_block, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
 from loopwright.analysis.thread_work import has_barrier
 from loopwright.ir import (
@@ -32,6 +34,7 @@ from loopwright.ir import (
     AttrStmt,
     BufferLoad,
     BufferStore,
+    Call,
     DeclBuffer,
     Expr,
     For,
@@ -43,8 +46,11 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    While,
+    any_node,
     collect,
     deep,
+    pre_order_visit,
     seq,
 )
 from loopwright.ir.passes import function_pass
@@ -92,13 +98,13 @@ class NeedsBarrier(LoweringError, ValueError):
 class _InsertBarriers(StmtRewriter):
     """Finds the launches of threads."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, steady: set[Var]) -> None:
+        self.program, self.steady = program, steady
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         if not is_thread_tag(tag_of(node)):
             return self.rebuild(node)
-        return _Kernel(self.program).insert(node)
+        return _Kernel(self.program, self.steady).insert(node)
 
 
 class Earlier(NamedTuple):
@@ -111,8 +117,8 @@ class Earlier(NamedTuple):
 class _Kernel:
     """What the threads of one launch have touched since the last barrier, in `open`."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, steady: set[Var]) -> None:
+        self.program, self.steady = program, steady
         self.by_node: dict[Node, list[Access]] = {}
         for access in program.accesses:
             self.by_node.setdefault(access.node, []).append(access)
@@ -136,7 +142,7 @@ class _Kernel:
         if isinstance(statement, AssertStmt):
             return self.asks_first(statement, statement.condition)
         if isinstance(statement, LetStmt):
-            if self.is_theirs(statement.value):
+            if statement.var not in self.steady and self.is_theirs(statement.value):
                 self.differ.add(statement.var)
             return self.asks_first(statement, statement.value)
         if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
@@ -232,4 +238,34 @@ class _Kernel:
 def insert_barriers(func: PrimFunc) -> PrimFunc:
     """Threads wait for each other where one reads or overwrites what another has written."""
     func = hoist_shared_memory(func)
-    return func.with_(body=_InsertBarriers(accesses_of(func)).visit(func.body))
+    steady = _read_by_all(func.body)
+    return func.with_(body=_InsertBarriers(accesses_of(func, steady=steady), steady).visit(func.body))
+
+
+def _read_by_all(body: Stmt) -> set[Var]:
+    """The variables of lets that have one value in all threads of a block, and one as long as the block runs.
+
+    They are computed of constants and of elements of the block's memory that are the same for all threads. Barriers
+    keep apart who reads such an element and who writes it, so all threads that come by read the same value.
+    """
+    result: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, (For, While)):
+            return False  # in another iteration it may be another value
+        if isinstance(node, LetStmt) and any_node(node.value, is_load) and not any_node(node.value, may_differ):
+            result.add(node.var)
+        return not isinstance(node, Expr)
+
+    def is_load(node: Node) -> bool:
+        return isinstance(node, BufferLoad)
+
+    def may_differ(node: Node) -> bool:
+        if isinstance(node, BufferLoad):
+            return not is_of_block(node.buffer.scope())
+        if isinstance(node, Var):
+            return node.dtype.kind != "handle" and node not in result
+        return isinstance(node, Call) and not is_pure_call(node)
+
+    pre_order_visit(body, look)
+    return result

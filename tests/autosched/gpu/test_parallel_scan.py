@@ -11,8 +11,8 @@ import loopwright as lw
 from loopwright import autosched, te, topi
 from loopwright.autosched.gpu import GpuMachine
 from loopwright.autosched.gpu.column_scan import column_scan, rows_of_a_chunk
-from loopwright.autosched.gpu.parallel_scan import ScanPlan, scan_plan
 from loopwright.autosched.gpu.scan_idiom import scan_idiom
+from loopwright.autosched.gpu.scan_plan import ScanPlan, scan_plan
 from loopwright.ir import BlockRealize, collect_statements
 from loopwright.script import tir as T
 
@@ -46,13 +46,15 @@ def check(shape, axis, dtype="float32", exclusive=False, kernels=None, function=
 @pytest.mark.parametrize(
     ("length", "rows", "itemsize", "expected"),
     [
-        (2**28, 1, 4, ScanPlan(256, 4, 4, tiles=32)),
-        (2**24, 1, 4, ScanPlan(256, 4, 4, tiles=2)),
+        (2**28, 1, 4, ScanPlan(256, 8, 4, tiles=1, looks_back=True)),
+        (2**24, 1, 4, ScanPlan(256, 8, 4, tiles=1, looks_back=True)),
+        (2**24, 1, 8, ScanPlan(256, 8, 2, tiles=1, looks_back=True)),
+        (2**22, 1, 4, ScanPlan(256, 4, 4, tiles=1)),
         (2**20, 1, 4, ScanPlan(256, 1, 4, tiles=1)),
         (2**16, 1, 4, ScanPlan(256, 1, 4, tiles=1)),
         (2**14, 1, 4, ScanPlan(1024, 4, 4)),
         (1000, 1, 4, ScanPlan(256, 1, 4)),
-        (2**20, 64, 4, ScanPlan(256, 4, 4, tiles=8)),
+        (2**20, 64, 4, ScanPlan(256, 8, 4, tiles=1, looks_back=True)),
         (4096, 4096, 4, ScanPlan(256, 4, 4)),
         (9000, 140, 4, ScanPlan(1024, 4, 4)),
         (100, 4096, 4, ScanPlan(32, 1, 4, 8)),

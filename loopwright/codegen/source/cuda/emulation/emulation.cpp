@@ -253,6 +253,13 @@ void lw_trap(int line) {
     longjmp(failed, 1);
 }
 
+void lw_wrong_cell(int line, const char *what) {
+    snprintf(
+        message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u) %s, in line %d", threadIdx.x, threadIdx.y,
+        threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, what, line);
+    longjmp(failed, 1);
+}
+
 const char *lw_emulation_message(void) { return message; }
 
 void lw_emulation_order(int kind, unsigned long long seed) {

@@ -1,0 +1,79 @@
+"""Cells of blocks: tickets, and words that blocks of one kernel hand on to later ones, as inline PTX.
+
+Relaxed accesses of the whole GPU's scope are enough: a word has all that is handed on, and comes whole. Before sm_70
+there are volatile ones. An await that sees nothing for seconds ends the kernel with a trap, so that a mistake in a
+kernel is an error and no hang. The emulation has functions of these names of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from loopwright.codegen.source.helpers import Helpers
+
+_POLLS: Final = 1 << 24  # at least half a microsecond each
+_SLEEP: Final = 8, 256  # nanoseconds between two polls: twice as long each time, up to a third of what a poll takes
+
+
+def _access(modern: str, old: str) -> list[str]:
+    """One line for sm_70 and later, and one for what came before."""
+    return ["#if __CUDA_ARCH__ >= 700", modern, "#else", old, "#endif"]
+
+
+def _define(helpers: Helpers, name: str, result: str, parameters: str, lines: list[str]) -> str:
+    full = f"lw_{name}"
+    if full not in helpers.definitions:
+        body = "\n".join([line if line.startswith("#") else f"    {line}" for line in lines])
+        text = f"{helpers.qualifiers} {result}{full}({parameters}) {{\n{body}\n}}"
+        helpers.definitions[full] = f"#ifdef __CUDACC__\n{text}\n#endif"
+    return full
+
+
+def _take_ticket(helpers: Helpers) -> str:
+    lines = [
+        "int32_t ticket;",
+        'asm volatile("atom.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(counter) : "memory");',
+        "return ticket;",
+    ]
+    return _define(helpers, "take_ticket", "int32_t ", "void *counter", lines)
+
+
+def _publish(helpers: Helpers) -> str:
+    given = ': : "l"(cell), "l"(word) : "memory");'
+    lines = _access(
+        f'asm volatile("st.relaxed.gpu.u64 [%0], %1;" {given}',
+        f'asm volatile("st.volatile.u64 [%0], %1;" {given}',
+    )
+    return _define(helpers, "publish", "void ", "void *cell, uint64_t word", lines)
+
+
+def _await_published(helpers: Helpers) -> str:
+    result = ': "=l"(word) : "l"(cell) : "memory");'
+    lines = [
+        f"uint32_t sleep = {_SLEEP[0]};",
+        "#pragma unroll 1",
+        f"for (uint32_t poll = 0; poll < {_POLLS}u; ++poll) {{",
+        "    uint64_t word;",
+        *_access(
+            f'asm volatile("ld.relaxed.gpu.u64 %0, [%1];" {result}',
+            f'asm volatile("ld.volatile.u64 %0, [%1];" {result}',
+        ),
+        "    if (word != 0) { return word; }",
+        *_access(
+            f'asm volatile("nanosleep.u32 %0;" : : "r"(sleep)); sleep = sleep < {_SLEEP[1]} ? 2 * sleep : sleep;',
+            "(void)sleep;",
+        ),
+        "}",
+        "__trap();",
+        "return 0;",
+    ]
+    return _define(helpers, "await_published", "uint64_t ", "const void *cell", lines)
+
+
+# By intrinsic: writes the helper, and gives its name.
+CELL_CALLS: Final[dict[str, Callable[[Helpers], str]]] = {
+    "take_ticket": _take_ticket,
+    "publish": _publish,
+    "await_published": _await_published,
+}
