@@ -184,9 +184,9 @@ def _machine_code(
     """The text, the object, and whether it uses AMX. What runs once is not worth the search for vectors."""
     from loopwright.codegen.llvm.constant_data import is_elf
     from loopwright.codegen.llvm.effort import Effort
+    from loopwright.codegen.llvm.effort_for import effort_for
     from loopwright.codegen.llvm.emit_module import ModuleEmitter
     from loopwright.codegen.llvm.engine import compile_text
-    from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
     from loopwright.codegen.llvm.imports import imports_of, link_imports
     from loopwright.codegen.llvm.module_text import ModuleText
     from loopwright.codegen.llvm.native_module import uses_amx
@@ -204,8 +204,8 @@ def _machine_code(
     imports = imports_of(lowered)
     ll = link_imports(text.text(), imports, cpu)
     effort = Effort.SEARCH
-    if not imports and (runs_once or is_fully_scheduled(lowered)):
-        effort = Effort.TIDY if runs_once else Effort.SIMPLIFY
+    if not imports:
+        effort = Effort.TIDY if runs_once else effort_for(lowered)
     compiled = compile_text(ll, cpu, data=data, effort=effort)
     return ll, compiled.object_bytes, uses_amx(ll)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from statistics import median
@@ -76,6 +76,17 @@ class Incumbent:
 
 
 @dataclass
+class _Round:
+    """Candidates that are being built."""
+
+    space: Space
+    rows: Integers
+    batch: Batch
+    candidates: list[Candidate]
+    builds: Iterator[tuple[int, Built]]
+
+
+@dataclass
 class TaskSearch:
     """The state of the search for one task."""
 
@@ -102,6 +113,7 @@ class TaskSearch:
     usual: float = 0.0  # seconds that a candidate takes to be built and raced, on average
     longest_race: float = 0.0
     _idle: int = 0  # rounds in a row that built nothing new
+    _ahead: _Round | None = None  # what comes next, begun while the last of a round is raced
     _seen: dict[str, Seen] = field(default_factory=dict)
 
     @property
@@ -147,28 +159,39 @@ class TaskSearch:
         self._keep(Trial(0, candidate, built, measured, self.rule_seconds, True))
         rows = self._known_rows(first)
         if len(rows):
-            self._try(first, rows)
+            self._try(self._begin(first, rows))
 
-    def round(self, count: int) -> list[Trial]:
-        """Propose, build and race `count` candidates; none are left when the answer is empty."""
+    def round(self, count: int, next_count: int = 0) -> list[Trial]:
+        """Propose, build and race `count` candidates; none are left when the answer is empty.
+
+        `next_count` of another round are proposed, and the first of them built, while the last one of this is raced.
+        """
+        begun, self._ahead = self._ahead or self._propose(count), None
+        if begun is None:
+            self.is_done = True
+            return []
+        done = self._try(begun, next_count)
+        self._idle = self._idle + 1 if all([trial.is_duplicate for trial in done]) else 0
+        self.is_done = self._idle >= _MOST_IDLE
+        return done
+
+    def _propose(self, count: int) -> _Round | None:
+        """Candidates of the first space that has some; their builds begin."""
         for space in self._in_turn():
             self.model.fit(self.experience)
             rows = self._openings(space)[:count]
             if not len(rows):
                 rows = self.strategy.propose(space, self.model, self._seen_of(space), count, self.random)
             if len(rows):
-                done = self._try(space, rows)
-                self._idle = self._idle + 1 if all([trial.is_duplicate for trial in done]) else 0
-                self.is_done = self._idle >= _MOST_IDLE
-                return done
-        self.is_done = True
-        return []
+                return self._begin(space, rows)
+        return None
 
     def finish(self) -> Measured | None:
         """The incumbent against the rule, measured afresh; the rule comes back where it is not slower.
 
         Who stands then is recorded as final: that is what a build takes from the database.
         """
+        self._ahead = None
         if self.incumbent is None or self.rule is None:
             return None
         if self.incumbent.built is not self.rule:
@@ -185,18 +208,24 @@ class TaskSearch:
 
     # --- candidates ---
 
-    def _try(self, space: Space, rows: Integers) -> list[Trial]:
+    def _begin(self, space: Space, rows: Integers) -> _Round:
         seen, batch = self._seen_of(space), space.describe(rows)
         candidates = [space.candidate(row) for row in rows]
         for row in rows:
             seen.note(row)
         jobs = [self._job(space, candidate) for candidate in candidates]
+        return _Round(space, rows, batch, candidates, self.measurer.build_each(self.task.as_called, jobs))
+
+    def _try(self, begun: _Round, next_count: int = 0) -> list[Trial]:
+        seen = self._seen_of(begun.space)
         done: list[Trial] = []
         start = time.monotonic()
-        for number, built in self.measurer.build_each(self.task.as_called, jobs):
-            trial = self._judged(len(self.trials), candidates[number], built)
-            seen.note(rows[number], trial.seconds)
-            self._learn(space, batch, number, trial.seconds)
+        for number, built in begun.builds:
+            if next_count > 0 and len(done) == len(begun.rows) - 1 and self.has_time():
+                self._ahead = self._propose(next_count)  # it knows all results but one
+            trial = self._judged(len(self.trials), begun.candidates[number], built)
+            seen.note(begun.rows[number], trial.seconds)
+            self._learn(begun.space, begun.batch, number, trial.seconds)
             self._keep(trial)
             done.append(trial)
             took, start = time.monotonic() - start, time.monotonic()

@@ -157,7 +157,13 @@ class Session:
                 continue
             if budget.trials_per_task is not None:
                 count = min(count, budget.trials_per_task - search.spent)
-            search.round(max(1, count))
+            # With one task it is known whose turn comes next.
+            search.round(max(1, count), self._count_left(count) if len(self.tasks) == 1 else 0)
+
+    def _count_left(self, count: int) -> int:
+        """Candidates of the round after one of `count`."""
+        limits = [limit for limit in (self.budget.trials, self.budget.trials_per_task) if limit is not None]
+        return max(0, min([self.round_size, *[limit - self.trials - count for limit in limits]]))
 
     def _open(self, number: int) -> TaskSearch:
         task = self.tasks[number]

@@ -184,7 +184,7 @@ def _optimize(module: ModuleRef, cpu: CpuDescription, opt_level: int, effort: Ef
 
     # What is written out as its schedule says has little left to find: a second and a third search for common values
     # and dead stores, and versions of loops by their conditions, took a quarter of the time and changed no kernel's.
-    speed = opt_level if effort is Effort.SEARCH else min(opt_level, 1)
+    speed = opt_level if effort >= Effort.REUSE else min(opt_level, 1)
     with llvm.create_pipeline_tuning_options(speed_level=speed) as options:
         options.loop_vectorization = opt_level >= 2
         # LLVM 22's SLP vectorizer narrows `uitofp (sext i1 to i64)` to 32 bits and so halves its exponent

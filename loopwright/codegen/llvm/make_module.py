@@ -8,9 +8,9 @@ from typing import NamedTuple
 from loopwright import ir
 from loopwright.codegen.describe_module import describe_module
 from loopwright.codegen.llvm.effort import Effort
+from loopwright.codegen.llvm.effort_for import effort_for
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import Compiled, compile_text
-from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.codegen.llvm.imports import imports_of, link_imports
 from loopwright.codegen.llvm.native_module import CompiledModule, native_module, uses_amx
 from loopwright.codegen.with_symbols import with_symbols
@@ -47,7 +47,7 @@ def make_object(module: ir.IRModule, cpu: CpuDescription, entry_name: str | None
     imports = imports_of(module)
     text = link_imports(emit_module(module, cpu, description, constants), imports, cpu)
     emitted = perf_counter()
-    effort = Effort.SIMPLIFY if not imports and is_fully_scheduled(module) else Effort.SEARCH
+    effort = Effort.SEARCH if imports else effort_for(module)
     compiled = compile_text(text, cpu, data=constants, effort=effort)
     timings = {
         "emit text": emitted - start,

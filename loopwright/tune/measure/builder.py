@@ -71,7 +71,7 @@ def build_jobs(
     processes: int,
     known: Collection[str] = (),
 ) -> Iterator[tuple[int, Built]]:
-    """The number of each job and what was built, as they are finished.
+    """The number of each job and what was built, as they are finished; the first ones begin at once.
 
     A program whose digest is `known` already is not compiled: its failure is "duplicate".
     """
@@ -79,8 +79,8 @@ def build_jobs(
     def work(job: BuildJob) -> Callable[[Report], Built]:
         return lambda _report: build_here(job, target, known)
 
-    for number, result in each_child([work(job) for job in jobs], limits, "build", processes):
-        yield number, result if isinstance(result, Built) else Built(failure=result)
+    children = each_child([work(job) for job in jobs], limits, "build", processes)
+    return ((number, result if isinstance(result, Built) else Built(failure=result)) for number, result in children)
 
 
 def build_here(job: BuildJob, target: Target, known: Collection[str] = ()) -> Built:

@@ -61,34 +61,58 @@ def run_children(works: Sequence[Work], limits: Limits, stage: str, at_once: int
 
 
 def each_child(works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1) -> Iterator[tuple[int, Any]]:
-    """The number and the result of each, as they are finished."""
+    """The number and the result of each, as they are finished; the first of them start before they are asked for.
+
+    They are ended when nobody holds the iterator any more.
+    """
     if not can_fork():
-        for number, work in enumerate(works):
-            yield number, _here(work, stage)
-        return
-    ties, waiting, running = ParentTies(), list(enumerate(works)), dict[int, _Child]()
-    try:
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                number, work = waiting.pop(0)
-                child = _start(number, work, limits, stage, ties)
-                running[child.results] = child
-            patience = min(child.deadline for child in running.values()) - monotonic()
-            for descriptor in select.select(list(running), [], [], max(0.0, patience))[0]:
-                child = running[descriptor]
+        return ((number, _here(work, stage)) for number, work in enumerate(works))
+    return _Children(works, limits, stage, at_once)
+
+
+class _Children(Iterator[tuple[int, Any]]):
+    def __init__(self, works: Sequence[Work], limits: Limits, stage: str, at_once: int) -> None:
+        self.running: dict[int, _Child] = {}
+        self.ties, self.limits, self.stage, self.at_once = ParentTies(), limits, stage, at_once
+        self.waiting = list(enumerate(works))
+        self.start()
+
+    def start(self) -> None:
+        while self.waiting and len(self.running) < self.at_once:
+            number, work = self.waiting.pop(0)
+            child = _start(number, work, self.limits, self.stage, self.ties)
+            self.running[child.results] = child
+
+    def __next__(self) -> tuple[int, Any]:
+        self.start()
+        while self.running:
+            now = monotonic()
+            patience = min(child.deadline for child in self.running.values()) - now
+            ready = select.select(list(self.running), [], [], max(0.0, patience))[0]
+            for descriptor in ready:
+                child = self.running[descriptor]
                 data = os.read(descriptor, 1 << 20)
                 child.received.extend(data)
                 _take(child)
                 if not data:
-                    del running[descriptor]
-                    yield child.number, _outcome(child)
-            for child in [child for child in running.values() if monotonic() > child.deadline]:
-                del running[child.results]
-                yield child.number, _overdue(child)
-    finally:
-        for child in running.values():  # an error, or nobody wants the rest
+                    del self.running[descriptor]
+                    return child.number, _outcome(child)
+            if not ready:  # who has something to say is no longer waited for: its parent was busy
+                for child in self.running.values():
+                    if now + max(0.0, patience) >= child.deadline:
+                        del self.running[child.results]
+                        return child.number, _overdue(child)
+        raise StopIteration
+
+    def close(self) -> None:
+        """End those that run: an error, or nobody wants the rest."""
+        while self.running:
+            _, child = self.running.popitem()
             os.kill(child.process, signal.SIGKILL)
             _bury(child)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _here(work: Work, stage: str) -> Any:

@@ -100,7 +100,7 @@ class Measurer:
         processes: int | None = None,
         pin: bool = True,
         budget: float = 0.5,
-        patience: float = 5.0,
+        patience: float = 2.0,
         reference_timeout: float = 3.0,
         arguments: Callable[[Task], Sequence[Any]] | None = None,
     ) -> None:
@@ -147,16 +147,10 @@ class Measurer:
         return results
 
     def build_each(self, task: Task, jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Built]]:
-        """The same, as they are finished."""
+        """The same, as they are finished; the first ones begin before they are asked for."""
         known = self._digests(task)
-        for number, built in build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known)):
-            if built.failure is None and built.digest in known:  # built at the same time as its twin
-                why = Failure("duplicate", "the scheduled program is one that was built before", built.digest)
-                yield number, replace(built, failure=why, object_bytes=b"")
-                continue
-            if built.failure is None:
-                known.add(built.digest)
-            yield number, built
+        done = build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known))
+        return _without_twins(done, known)
 
     def measure_alone(self, task: Task, built: Built) -> Measured:
         """The seconds of one program, checked against the reference, and its noise: it is raced against itself."""
@@ -331,6 +325,17 @@ class Measurer:
         outputs: list[np.ndarray] | Failure
         (outputs,) = self._run(lambda report: run_once(report, self._reference_setting, built, arguments), "load")
         return outputs
+
+
+def _without_twins(done: Iterator[tuple[int, Built]], known: set[str]) -> Iterator[tuple[int, Built]]:
+    """A program that was built at the same time as its twin is a duplicate, too; the others become known."""
+    for number, built in done:
+        if built.failure is None and built.digest in known:
+            why = Failure("duplicate", "the scheduled program is one that was built before", built.digest)
+            built = replace(built, failure=why, object_bytes=b"")
+        elif built.failure is None:
+            known.add(built.digest)
+        yield number, built
 
 
 def _is_finite(outputs: Sequence[np.ndarray]) -> bool:

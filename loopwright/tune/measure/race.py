@@ -149,7 +149,9 @@ class Race:
         """ "slower", "faster" or "equal" as soon as that is known, "open" when the budget is spent; None: go on."""
         count = len(self.challenger)
         if count < _LEAST:
-            return "slower" if self._is_far_behind(count) else None
+            if self._is_far_behind(count):
+                return "slower"
+            return "open" if self._is_hopeless(count) else None
         if count >= self._next or self.is_over:
             self._next = max(count + 1, math.ceil(count * _GROWTH))
             self.looks += 1
@@ -173,6 +175,12 @@ class Race:
             return False
         pairs = zip(self.incumbent, self.challenger, strict=True)
         return all([one < _FAR_BEHIND[count - 1] * other for one, other in pairs])
+
+    def _is_hopeless(self, count: int) -> bool:
+        """Whether the budget does not last for another pair, and the challenger was behind in each of several."""
+        if count < 2 or self.spent * (count + 1) <= self.budget * count:
+            return False
+        return all([one < other for one, other in zip(self.incumbent, self.challenger, strict=True)])
 
 
 def against_itself(samples: Sequence[float]) -> Interval | None:

@@ -141,6 +141,8 @@ def race(
         return failure
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
+    if _LONG_CALL <= usual < setting.timeout:
+        first.call_seconds = usual  # what a long call pays the first time is nothing beside it
     _load_in_turn([first, contender])
     _warm_up([first, contender])
     result, meter = Race(setting.budget), LoadMeter()

@@ -7,9 +7,9 @@
 
 Either way a warp moves 128 neighbouring bytes, or all there are. A thread has 4 bytes of a row: two or four elements of
 the narrow types, of which it turns a little square in registers; the tile then has its spare bank behind each row of
-such squares. Of 4-byte types, whose rows are aligned and many, a thread has squares of 4 × 4: a warp moves two pieces of
-256 bytes with one instruction. Threads of a warp are in different banks in both directions. Axes that move as one are
-joined, so that the channels of an image are turned against all of its pixels.
+such squares. Of 4-byte types a thread has squares of 4 × 4 where rows are aligned and there are tiles for many waves of
+blocks: a warp then moves two pieces of 256 bytes with one instruction. Threads of a warp are in different banks in both
+directions. Axes that move as one are joined, so that the channels of an image are turned against all of its pixels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 _THREADS: Final = 256  # of a block: a warp along each of eight rows, or half a warp along sixteen
 _BANK: Final = 4  # bytes
 _SHORT_SIDE: Final = 16  # elements either way: fewer are neighbours enough for L1
-_WIDE_SIDE: Final = 64  # elements of a tile of squares of 16 bytes
+_WIDE_SIDE: Final = 64  # elements of a tile with squares of 16 bytes
+_WIDE_WAVES: Final = 12  # of blocks with such tiles
 _TILE_BYTES: Final = 16 << 10  # with eight blocks on a multiprocessor, as many as have threads
 _BLOCKS_ACROSS: Final = 1 << 15  # along y and z a grid has at most 65,535
 
@@ -178,7 +179,7 @@ def _tile(facts: BlockFacts, match: _Match, machine: GpuMachine) -> _Tile:
     wide = VECTOR_BYTES // widest
     is_long = all([extent is not None and extent >= _WIDE_SIDE for extent in extents])
     if widest == _BANK and is_long and _is_aligned(facts, match, streams, wide):
-        usual = 1 if _are_few(_WIDE_SIDE, facts, extents, match, machine) else wide
+        usual = 1 if _are_few(_WIDE_SIDE, facts, extents, match, machine, _WIDE_WAVES) else wide
         if option("neighbours a thread moves", usual, 1, wide) == wide:
             return _Tile(_WIDE_SIDE, _WIDE_SIDE, wide, _WIDE_SIDE // wide)
     lanes = max(1, _BANK // widest)
@@ -201,8 +202,10 @@ def _fit(lanes: int, machine: GpuMachine, extents: Sequence[int | None]) -> bool
     return all([extent is None or extent >= machine.warp * lanes for extent in extents])
 
 
-def _are_few(side: int, facts: BlockFacts, extents: Sequence[int | None], match: _Match, machine: GpuMachine) -> bool:
-    """Whether there are fewer tiles than multiprocessors have room for."""
+def _are_few(
+    side: int, facts: BlockFacts, extents: Sequence[int | None], match: _Match, machine: GpuMachine, waves: int = 1
+) -> bool:
+    """Whether there are fewer tiles than multiprocessors have room for, so many times over."""
     others = [axis for position, axis in enumerate(facts.axes) if position not in (match.across, match.along)]
     count = facts.extent(others)
     if count is None or None in extents:
@@ -210,7 +213,7 @@ def _are_few(side: int, facts: BlockFacts, extents: Sequence[int | None], match:
     tiles = count
     for extent in extents:
         tiles *= ceil((extent or 1) / side)
-    return tiles < machine.blocks_at_once(machine.threads(_THREADS))
+    return tiles < waves * machine.blocks_at_once(machine.threads(_THREADS))
 
 
 def _turned(match: _Match, streams: Streams) -> list[Stream]:

@@ -1,8 +1,9 @@
-"""Which programs leave LLVM no loop to vectorize or unroll, and that both ways of optimizing give the same results."""
+"""Which programs leave LLVM no loop to vectorize or unroll, and that all ways of optimizing give the same results."""
 
 from __future__ import annotations
 
 import platform
+from importlib import import_module
 
 import ml_dtypes  # noqa: F401  (numpy learns bfloat16)
 import numpy as np
@@ -10,18 +11,14 @@ import pytest
 
 import loopwright
 from loopwright.codegen.llvm.effort import Effort
+from loopwright.codegen.llvm.effort_for import effort_for
 from loopwright.codegen.llvm.engine import compile_text
-from loopwright.codegen.llvm.fully_scheduled import is_fully_scheduled
 from loopwright.script import tir as T
 from loopwright.target import describe
 
 pytestmark = pytest.mark.optimized
 
 is_x86 = platform.machine() == "x86_64"
-
-
-def fully_scheduled(function):
-    return is_fully_scheduled(loopwright.lower(function))
 
 
 @T.prim_func
@@ -87,18 +84,43 @@ def no_loop(A: T.Buffer(1), B: T.Buffer(1)):
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (vectors, True),
-        (tile, True),
-        (elements, False),
-        (vectors_and_elements, False),
-        (vectors_and_what_they_leave, True),
-        (vectors_and_few_elements, True),
-        (functions, False),
-        (no_loop, False),
+        (vectors, Effort.SIMPLIFY),
+        (tile, Effort.SIMPLIFY),
+        (elements, Effort.SEARCH),
+        (vectors_and_elements, Effort.SEARCH),
+        (vectors_and_what_they_leave, Effort.SIMPLIFY),
+        (vectors_and_few_elements, Effort.SIMPLIFY),
+        (functions, Effort.REUSE),
+        (no_loop, Effort.SEARCH),
     ],
 )
-def test_what_is_laid_out(function, expected):
-    assert fully_scheduled(function) is expected
+def test_what_is_left_to_look_for(function, expected):
+    assert effort_for(loopwright.lower(function)) is expected
+
+
+def test_all_efforts_give_the_same_bits():
+    """What bodies of functions have in common is computed once, and changes nothing."""
+
+    @T.prim_func
+    def functions_of_a_tile(A: T.Buffer((8, 16)), B: T.Buffer((2, 16))):
+        for k in range(8):
+            for j in T.unroll(2):
+                for v in T.vectorized(16):
+                    B[j, v] = B[j, v] + T.exp(A[k, v]) * T.erf(A[k, 15 - v])
+
+    a = np.random.default_rng(2).standard_normal((8, 16), np.float32)
+    lowered, results = loopwright.lower(functions_of_a_tile), []
+    chosen_in = import_module("loopwright.codegen.llvm.make_module")
+    for effort in Effort:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chosen_in, "effort_for", lambda _, effort=effort: effort)
+            module = loopwright.build(lowered)
+        assert module.compiled.effort is effort
+        results.append(np.zeros((2, 16), np.float32))
+        module(a, results[-1])
+        assert "lw.math" not in module.get_source("ll")
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.view(np.uint32), results[0].view(np.uint32))
 
 
 @pytest.mark.parametrize("function", [vectors, tile])

@@ -1,12 +1,13 @@
-"""Whether a program's loops are all laid out by its schedule, down to vectors and registers.
+"""What is left for LLVM to look for: nothing but tidying, where a schedule laid out all loops down to registers.
 
     for k in range(200):                            innermost, and its body is unrolled vectors: nothing is left to do
         for i in T.unroll(5):
             C[i * 16:i * 16 + 16] = …
 
-Then LLVM need not look for loops to vectorize and unroll, which takes a third of its time. Where some innermost loop
-works on single elements, or calls functions whose bodies are to be inlined, it should; but not where these elements
-are what vectors left over.
+Then LLVM need not look for loops to vectorize and unroll, which takes a third of its time, and seconds where a loop is
+unrolled far: what is to be kept from one iteration for the next compares all of its accesses. Where some innermost loop
+works on single elements it should, but not where these are what vectors left over. Where math functions are called
+their bodies are inlined, which have much in common.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright import ir
+from loopwright.codegen.llvm.effort import Effort
 from loopwright.codegen.llvm.loop_hints import is_rest
 from loopwright.codegen.llvm.unrolling import is_worth_unrolling
 from loopwright.codegen.math import has_body
@@ -24,12 +26,14 @@ _FEW: Final = 4  # elements: fewer make no vector
 
 
 @deep
-def is_fully_scheduled(module: ir.IRModule) -> bool:
-    """Whether there are loops, and every innermost one of them works on vectors or unrolled tiles."""
+def effort_for(module: ir.IRModule) -> Effort:
+    """All that LLVM can, unless there are loops and every innermost one of them works on vectors or unrolled tiles."""
     result = _Innermost()
     for _, function in module.functions_items():
         result.visit(function.body)
-    return result.tiled > 0 and not result.plain
+    if result.plain or not result.tiled:
+        return Effort.SEARCH
+    return Effort.REUSE if result.has_bodies else Effort.SIMPLIFY
 
 
 class _Innermost(Visitor):
@@ -38,6 +42,7 @@ class _Innermost(Visitor):
     def __init__(self) -> None:
         self.tiled = 0
         self.plain = False
+        self.has_bodies = False
 
     def visit_For(self, loop: ir.For) -> None:
         inner = _inner_loops(loop.body)
@@ -58,8 +63,10 @@ class _Innermost(Visitor):
         self.plain = True
 
     def visit_Call(self, call: ir.Call) -> None:
-        if not isinstance(call.op, ir.Op) or has_body(call.op.name.removeprefix("tir."), call.dtype):
+        if not isinstance(call.op, ir.Op):
             self.plain = True
+        elif has_body(call.op.name.removeprefix("tir."), call.dtype):
+            self.has_bodies = True
         self.visit_children(call)
 
 
