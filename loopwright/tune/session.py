@@ -153,7 +153,11 @@ class Session:
                 return
             search = self._searches.get(number)
             if search is None:
-                self._open(number).start()
+                search = self._open(number)
+                if len(self.tasks) == 1:  # of many tasks few come as far as the other spaces
+                    for space in search.spaces:
+                        space.prepare()
+                search.start()
                 continue
             if budget.trials_per_task is not None:
                 count = min(count, budget.trials_per_task - search.spent)

@@ -35,6 +35,7 @@ _SAMPLE: Final = 3e-4  # seconds that a sample lasts at least
 _LONG_SAMPLE: Final = 3e-3  # that of a contender which is slower than another
 _LONG_CALL: Final = 0.02  # of which there is one in a sample
 _MOST_CALLS: Final = 1 << 20
+_MUCH_SLOWER: Final = 1.4  # times the incumbent: one pair with the first run, of long calls, is enough
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
 _LEAST: Final = 5  # samples where nobody is dropped
 
@@ -110,14 +111,19 @@ class _Contender:
         """Seconds of one call: of the processor, where one thread does all the work, else of the clock."""
         if self.flush is not None:
             self.flush()
-        loop = self.loops[copy % len(self.loops)]
+        return self._seconds(self.loops[copy % len(self.loops)], self.calls) / self.calls
+
+    def first_call(self) -> float:
+        """The same of the first call, whatever is in the caches."""
+        self.call_seconds = self._seconds(self.loops[0], 1)
+        return self.call_seconds
+
+    def _seconds(self, loop: Callable[[int], int], calls: int) -> float:
         if self.clock is None:
-            seconds = loop(self.calls) / 1e9
-        else:
-            start = self.clock()
-            loop(self.calls)
-            seconds = (self.clock() - start) / 1e9
-        return max(seconds, 1e-9) / self.calls
+            return max(loop(calls) / 1e9, 1e-9)
+        start = self.clock()
+        loop(calls)
+        return max((self.clock() - start) / 1e9, 1e-9)
 
 
 def race(
@@ -141,11 +147,16 @@ def race(
         return failure
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
-    if _LONG_CALL <= usual < setting.timeout:
-        first.call_seconds = usual  # what a long call pays the first time is nothing beside it
+    result, meter = Race(setting.budget), LoadMeter()
+    if _LONG_CALL <= usual < setting.timeout:  # what a long call pays the first time is nothing beside it
+        first.call_seconds = usual
+        if contender.call_seconds > _MUCH_SLOWER * usual and setting.cache == "warm":
+            result.add(first.sample(0), contender.call_seconds)
+            if contender.call_seconds > _MUCH_SLOWER * result.incumbent[0]:
+                return Timed(result, "slower", None, meter.read(), first_run)
+            result = Race(setting.budget)
     _load_in_turn([first, contender])
     _warm_up([first, contender])
-    result, meter = Race(setting.budget), LoadMeter()
     while (verdict := result.verdict()) is None:
         (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))
         result.add(one_of_first, one_of_other, spent)
@@ -270,8 +281,8 @@ def _checked(
     """What the first run takes, and what is wrong with its results."""
     report("run", patience)
     begin = perf_counter()
-    contender.loops[0](1)
-    contender.call_seconds = seconds = perf_counter() - begin
+    contender.first_call()
+    seconds = perf_counter() - begin
     report("compare", 60 + patience)
     contender.first_outputs = [output.tobytes() for output in call.outputs]
     damage = call.damage()

@@ -11,7 +11,7 @@ A row has the number of a sketch first, then a position in the table of each of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,6 +20,9 @@ import numpy as np
 from loopwright.autosched.machine import Machine
 from loopwright.schedule import Schedule
 from loopwright.tune.candidate import Candidate
+from loopwright.tune.measure.children import each_child
+from loopwright.tune.measure.failure import Failure
+from loopwright.tune.measure.limits import Limits
 from loopwright.tune.sketches.errors import RejectedByPostproc
 from loopwright.tune.sketches.features import NAMES, features_of
 from loopwright.tune.sketches.generator import PostOrderApply
@@ -34,6 +37,7 @@ from loopwright.tune.space import Batch
 from loopwright.tune.space.space import Integers
 from loopwright.tune.task import Task
 
+_PATIENCE: Final = 120.0  # seconds for all sketches
 _POOL: Final = 4096  # rows that are drawn and scored for one sample
 _TEMPERATURE: Final = 0.15  # a candidate that should take 15 % longer is chosen 1/e as often
 
@@ -54,11 +58,27 @@ class SketchSpace:
         self.machine = Machine.of(task.target)
         self.rules = list(llvm_rules() if rules is None else rules)
         self.postprocs = [one.on(self.machine) for one in (llvm_postprocs() if postprocs is None else postprocs)]
+        self._coming: Iterator[tuple[int, Any]] | None = None
         self.mutators = [(one.on(self.machine), share) for one, share in (mutators or llvm_mutators())]
+
+    def prepare(self) -> None:
+        """Begin to make sketches, in a process of its own: other candidates are measured meanwhile.
+
+        Rules of users may tell more than sketches: they are applied here, when it is their turn.
+        """
+        if "sketches" not in self.__dict__ and all([_is_own(rule) for rule in self.rules]):
+            self._coming = each_child([lambda _: self._generate()], Limits(_PATIENCE), "sketches")
 
     @cached_property
     def sketches(self) -> Sequence[Sketch]:
         """What the rules make of the task."""
+        coming, self._coming = self._coming, None
+        for _, result in coming or ():
+            if not isinstance(result, Failure):
+                return list(result)
+        return self._generate()
+
+    def _generate(self) -> list[Sketch]:
         return PostOrderApply(self.rules).generate(self.task.mod, self.machine)
 
     @property
@@ -161,3 +181,7 @@ class SketchSpace:
 
 def _numbers(decisions: Sequence[Any]) -> str:
     return " ".join(["×".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one) for one in decisions])
+
+
+def _is_own(rule: ScheduleRule) -> bool:
+    return type(rule).__module__.startswith("loopwright.")

@@ -63,6 +63,9 @@ class RuleSpace:
     def first(self) -> Integers:
         return self._usual(0)
 
+    def prepare(self) -> None:
+        """All is made when the space is."""
+
     def openings(self) -> Integers:
         """What the rules take in each other form."""
         rows = [self._usual(number) for number in range(1, len(self.forms))]

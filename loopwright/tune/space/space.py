@@ -38,6 +38,9 @@ class Space(Protocol):
     def size(self) -> float:
         """How many candidates there are, about."""
 
+    def prepare(self) -> None:
+        """Begin what takes long, beside other work: candidates will be asked for later."""
+
     def first(self) -> Integers:
         """The decisions to begin with, as a row of positions."""
 

@@ -108,6 +108,26 @@ def slowly(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
         T.evaluate(T.call_extern("int32", "rand"))
 
 
+def test_of_long_calls_one_pair_with_the_first_run_is_enough():
+    def counted(times):
+        @T.prim_func
+        def counts(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+            for again in range(times):
+                for i in range(64):
+                    B[i] = A[i] + T.float32(1)
+                T.evaluate(T.call_extern("int32", "rand"))
+
+        return counts
+
+    measurer, task = Measurer(Target("llvm"), threads=1, timeout=5.0, budget=0.02), task_of(add_one)
+    long, longer = measurer.build(task, [job(counted(2_000_000)), job(counted(8_000_000))])
+    alone = measurer.measure_alone(task, long)
+    assert alone.failure is None and alone.median > 0.02  # else the machine is faster than this test thought
+    measured = measurer.race(task, long, longer)
+    assert (measured.verdict, measured.checked, len(measured.seconds)) == ("slower", True, 1)
+    assert 0.1 < measured.ratio < 1 / 1.4
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_candidate_costs_itself_alone(name, measurer, first):
     kind, message = BROKEN[name]

@@ -45,6 +45,30 @@ def test_equal_seeds_draw_equal_rows():
     assert not (first == other).all()
 
 
+def test_sketches_of_another_process_are_the_same():
+    task = task_of(matmul(32, 48, 64))
+    here, there = SketchSpace(task), SketchSpace(task)
+    there.prepare()
+    row = here.sample(1, np.random.default_rng(5))[0]
+    assert (there.sample(1, np.random.default_rng(5))[0] == row).all()
+    candidate = here.candidate(row)
+    assert there.candidate(row) == candidate
+    assert there.schedule(candidate).mod.script() == here.schedule(candidate).mod.script()
+
+
+def test_rules_of_users_are_applied_here():
+    class Rule(type(llvm_rules()[0])):
+        calls = 0
+
+        def apply(self, sch, block):
+            Rule.calls += 1
+            return super().apply(sch, block)
+
+    space = SketchSpace(task_of(matmul(8, 8, 8)), [Rule()])
+    space.prepare()
+    assert len(space.sketches) >= 1 and Rule.calls > 0
+
+
 def test_decisions_tile_the_loops_and_come_back_as_rows():
     space = SketchSpace(task_of(matmul(32, 48, 64)))
     for row in space.sample(50, np.random.default_rng(1)):
