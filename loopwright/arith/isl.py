@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET: Final = 1_000_000  # isl operations; about a second
 SECONDS: Final = 1.0  # of the thread's own time that a question may take, where its limit of operations is a usual one
-OPERATIONS_A_SECOND: Final = 3_000_000  # what a larger limit counts as, on a machine that others use too
+OPERATIONS_A_SECOND: Final = 2_000_000  # what a larger limit counts as, on a machine that others use too
 
 # The first limit that a question is asked under. One division by a large number can make each operation take
 # milliseconds, and nothing but the limit stops isl.

@@ -132,6 +132,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _row("compute", "ReorderBlockIterVar", "block", "new_order"),
         _row("layout", "TransformBlockLayout", "block", "index_map"),
         _row("loops", "UnrollAndJam", "loop", "factor", gives_list=True),
+        _row("loops", "Skew", "loop outer", "factor modulus"),
         # padding and guards
         _row("compute", "DecomposePadding", "block loop"),
         _row("compute", "PadEinsum", "block", "padding"),

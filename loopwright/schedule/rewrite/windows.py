@@ -318,21 +318,30 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
         for var, digit in _digits(axis, value).items():
             known.setdefault(var, digit)
     known = {var: value for var, value in known.items() if _returns(facts, axes, var, value)}
+    # Where an axis is moved along by loops that are told already, the others are digits of what it was before.
+    sure = {var: value for var, value in known.items() if not uses_var(value, domains.__contains__)}
+    for axis, value in axes.items():
+        for var, digit in _digits(axis, value, sure).items():
+            if var not in known and _returns(facts, axes, var, digit):
+                known[var] = digit
     # A loop that begins where another one says is told from that one, too.
     plain = {var: value for var, value in known.items() if not uses_var(value, domains.__contains__)}
     told = {var: facts.simplify(substitute(value, plain)) for var, value in known.items() if var not in plain}
     return plain | {var: value for var, value in told.items() if not uses_var(value, domains.__contains__)}
 
 
-def _digits(axis: Var, value: Expr) -> dict[Var, Expr]:
+def _digits(axis: Var, value: Expr, known: Mapping[Var, Expr] | None = None) -> dict[Var, Expr]:
     """The loops in `y * 196 + p * 16 + l` as digits of the axis, if each runs less far than the step of the one before.
 
-    A map of loops to axes wants them to leave no gap; here 12 steps of 16 may be followed by one of 196.
+    A map of loops to axes wants them to leave no gap; here 12 steps of 16 may be followed by one of 196. What is
+    `known` in terms of axes is taken off first.
     """
-    variables = undefined_vars(value)
+    known = known or {}
+    variables = [var for var in undefined_vars(value) if var not in known]
     linear = linear_coefficients(value, variables)
-    if linear is None or len(variables) < 2:
+    if linear is None or len(variables) < (1 if known else 2):
         return {}
+    linear = linear[0], substitute(linear[1], known)
     steps = [int(step.value) if isinstance(step, IntImm) else 0 for step in linear[0]]
     if min(steps) < 1:
         return {}

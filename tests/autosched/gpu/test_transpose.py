@@ -71,6 +71,7 @@ def test_permutations(permutations):
     [
         ((8192, 8192), "float32", "64 × 64", 4),
         ((8192, 8190), "float32", "64 × 64", None),
+        ((65, 1 << 21), "float32", "64 × 64", None),
         ((4097, 3001), "float32", "64 × 64", None),
         ((512, 512), "float32", "32 × 32", None),
         ((8192, 8192), "float16", "128 × 64", 2),
@@ -114,6 +115,24 @@ def test_squares_of_sixteen_bytes(monkeypatch):
     source = check([*inputs, *outputs], given, wanted)
     assert source.count("*(float4 *)&") >= 4
     assert "threadIdx_x * 260 + " in source  # 65 times 16 bytes
+
+
+def test_stores_begin_at_sectors(monkeypatch):
+    """Rows of the result begin anywhere within a sector: the tile of each is moved to where the next sector begins."""
+    monkeypatch.setattr(transpose, "_are_few", lambda *_: False)
+    inputs, outputs, given, wanted = [], [], [], []
+    shapes = ((67, 65), "float32"), ((129, 200), "int32"), ((193, 131), "float16"), ((2, 72, 64), "float32")
+    for shape, dtype in shapes:
+        A = te.placeholder(shape, dtype, name="A")
+        axes = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+        inputs.append(A)
+        outputs.append(topi.transpose(A, axes))
+        given.append(values(shape, dtype))
+        wanted.append(given[-1].transpose(axes))
+        plan = autosched.apply([A, outputs[-1]], EMULATED)
+        assert ("within sectors" in plan.explain()) == (shape[-2] % 8 != 0)
+        assert any(["_s_" in loop for loop in str(plan.mod).split()]) == (shape[-2] % 8 != 0)
+    check([*inputs, *outputs], given, wanted)
 
 
 def test_all_threads_inside_load_without_guards():

@@ -528,6 +528,14 @@ def _jams(places: Places) -> Iterator[Move]:
             yield move("UnrollAndJam", loop=ref, factor=factor)
 
 
+def _skews(places: Places) -> Iterator[Move]:
+    for nest in places.nests:
+        for number, (ref, _) in enumerate(nest):
+            for outer, _ in nest[:number]:
+                for factor, modulus in ((1, None), (2, None), (3, 2), (5, 4)):
+                    yield move("Skew", loop=ref, outer=outer, factor=factor, modulus=modulus)
+
+
 def _paddings(places: Places) -> Iterator[Move]:
     for (block, _), nest in zip(places.blocks, places.nests, strict=True):
         for loop, _ in nest:
@@ -629,6 +637,7 @@ GENERATORS: Mapping[str, Callable[[Places], Iterator[Move]]] = {
     "ReorderBlockIterVar": _axis_orders,
     "TransformBlockLayout": _block_layouts,
     "UnrollAndJam": _jams,
+    "Skew": _skews,
     "DecomposePadding": _paddings,
     "PadEinsum": _einsums,
     "ExpandProduct": _expansions,

@@ -112,7 +112,7 @@ def test_of_long_calls_one_pair_with_the_first_run_is_enough():
     def counted(times):
         @T.prim_func
         def counts(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-            for again in range(times):
+            for _again in range(times):
                 for i in range(64):
                     B[i] = A[i] + T.float32(1)
                 T.evaluate(T.call_extern("int32", "rand"))

@@ -9,7 +9,9 @@ Either way a warp moves 128 neighbouring bytes, or all there are. A thread has 4
 the narrow types, of which it turns a little square in registers; the tile then has its spare bank behind each row of
 such squares. Of 4-byte types a thread has squares of 4 × 4 where rows are aligned and there are tiles for many waves of
 blocks: a warp then moves two pieces of 256 bytes with one instruction. Threads of a warp are in different banks in both
-directions. Axes that move as one are joined, so that the channels of an image are turned against all of its pixels.
+directions. Rows of the result that begin within a sector of 32 bytes are skewed, so that every warp stores whole
+sectors: L2 would have to read what is stored in part. Axes that move as one are joined, so that the channels of an
+image are turned against all of its pixels.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ _THREADS: Final = 256  # of a block: a warp along each of eight rows, or half a 
 _BANK: Final = 4  # bytes
 _SHORT_SIDE: Final = 16  # elements either way: fewer are neighbours enough for L1
 _WIDE_SIDE: Final = 64  # elements of a tile with squares of 16 bytes
+_SECTOR: Final = 32  # bytes that L2 and memory exchange
 _WIDE_WAVES: Final = 12  # of blocks with such tiles
 _TILE_BYTES: Final = 16 << 10  # with eight blocks on a multiprocessor, as many as have threads
 _BLOCKS_ACROSS: Final = 1 << 15  # along y and z a grid has at most 65,535
@@ -79,6 +82,9 @@ class Transpose:
             widest = max([_itemsize(read.buffer) for read in match.operands])
             why = f"a thread moves {tile.lanes * widest} bytes at once, either way"
             decision.chose(f"squares of {tile.lanes} × {tile.lanes} transposed in registers", why)
+        if tile.skew is not None:
+            why = f"rows of the result begin anywhere within sectors of {_SECTOR} bytes, which are written whole"
+            decision.chose("tiles moved along to sectors", why)
         note_roofline(decision, [facts], machine)
 
 
@@ -98,6 +104,7 @@ class _Tile(NamedTuple):
     along: int
     lanes: int
     threads: int  # along a row
+    skew: tuple[int, int] | None = None  # of how many elements a row is, and a sector
 
 
 def _match(facts: BlockFacts, streams: Streams) -> _Match | None:
@@ -194,7 +201,21 @@ def _tile(facts: BlockFacts, match: _Match, machine: GpuMachine) -> _Tile:
     across, along = (side if extent is None else min(side, ceil(extent / row) * row) for extent in extents)
     while along > row and across * along * widest > _TILE_BYTES:
         along //= 2
-    return _Tile(across, along, lanes, machine.warp)
+    skew = _skew(facts, match, streams) if lanes == 1 and along > row else None
+    return _Tile(across, along, lanes, machine.warp, skew)
+
+
+def _skew(facts: BlockFacts, match: _Match, streams: Streams) -> tuple[int, int] | None:
+    """How far apart rows of the result are, where they begin within sectors, and how many elements a sector has."""
+    store = streams.stores[0]
+    sector = _SECTOR // store.itemsize
+    others = [position for position in range(len(facts.axes)) if position not in (match.across, match.along)]
+    steps = [store.step(position) for position in others]
+    apart = store.step(match.across)
+    if apart is None or apart % sector == 0 or any([step is None or step % sector for step in steps]):
+        return None
+    extent = facts.axes[match.along].extent
+    return (apart % sector, sector) if extent is not None and extent >= _WIDE_SIDE else None
 
 
 def _fit(lanes: int, machine: GpuMachine, extents: Sequence[int | None]) -> bool:
@@ -255,9 +276,13 @@ def _schedule(sch: Schedule, facts: BlockFacts, match: _Match, tile: _Tile, mach
     outer = [loops[position] for position in order if position not in (match.across, match.along)]
     rows = max(1, machine.threads(_THREADS) // tile.threads)
     across, row = sch.split(loops[match.across], [None, tile.across])
-    along, column = sch.split(loops[match.along], [None, tile.along])
+    stored = loops[match.along]
+    if tile.skew is not None:
+        sch.reorder(*outer, across, row, stored)
+        stored = sch.skew(stored, row, *tile.skew)
+    along, column = sch.split(stored, [None, tile.along])
     sch.reorder(*outer, across, along, row, column)
-    block = _bind_tiles(sch, facts, outer, across, along)
+    block = _bind_tiles(sch, facts, outer, across, along, tile.skew is None)
     stages = [_load(sch, facts, match, read, block, tile, rows) for read in match.operands]
     share = _share(sch, row, column, (tile.lanes, tile.lanes), tile.threads, rows)
     if tile.lanes > 1:
@@ -270,11 +295,13 @@ def _schedule(sch: Schedule, facts: BlockFacts, match: _Match, tile: _Tile, mach
         sch.vectorize(share.lanes)
 
 
-def _bind_tiles(sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], across: LoopRV, along: LoopRV) -> LoopRV:
+def _bind_tiles(
+    sch: Schedule, facts: BlockFacts, outer: Sequence[LoopRV], across: LoopRV, along: LoopRV, may_fuse: bool
+) -> LoopRV:
     """Tiles as blocks; the innermost loop of them."""
     order = [*outer, across, along]
     open_loops = [loop for loop in order if extent_of(sch, loop) is None]
-    if len(open_loops) <= 1:
+    if len(open_loops) <= 1 and may_fuse:
         # Outermost, the loop of unknown extent is never a divisor.
         order = [*open_loops, *[loop for loop in order if loop not in open_loops]]
         sch.reorder(*order)

@@ -59,6 +59,10 @@ class LoopMethods(Base):
         """`factor` iterations of an outer loop are done together around each block below; the outer and inner loops."""
         return self._do("UnrollAndJam", {"loop": loop}, factor=factor)
 
+    def skew(self, loop: LoopRV, outer: LoopRV, factor: int, modulus: int | None = None) -> LoopRV:
+        """Iteration j of `loop` moves to `j + outer * factor`, or to `j + outer * factor % modulus`."""
+        return self._do("Skew", {"loop": loop, "outer": outer}, factor=factor, modulus=modulus)
+
     def specialize(self, *loops: LoopRV, condition: Callable[..., object] | str) -> list[BlockRV]:
         """Nests are written twice: copies run for sizes that fulfil the condition. Gives the blocks of the copies."""
         text = condition_text("specialize", condition)
