@@ -107,6 +107,7 @@ def test_rows_that_exceed_l2_are_read_once():
     data = te.placeholder((2, 40_000), "int32", name="A")
     out = topi.cumsum(data, 1)
     plan = autosched.apply([data, out], SMALL_L2)
+    assert "one pass over memory: L2 does not keep the rows" in plan.explain()
     module = lw.build(plan.mod, target=SMALL_L2)
     assert "lw_take_ticket" in module.get_source("cuda")
     given, result = np.random.default_rng(0).integers(-9, 9, (2, 40_000), "int32"), np.zeros((2, 40_000), "int32")
