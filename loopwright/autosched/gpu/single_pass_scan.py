@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.autosched.facts import const as number_of
-from loopwright.autosched.gpu.machine import USUAL_THREADS
 from loopwright.autosched.gpu.scan_tile import Memory, TileKernels
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import join_warp
@@ -80,9 +79,9 @@ class SinglePass(TileKernels):
     def _clear(self) -> None:
         """Nothing is published, and the first ticket is 0."""
         ib = self.ib
-        block = run_on(ib, "blockIdx.x", -(-self.sizes[0] // USUAL_THREADS))
-        thread = run_on(ib, "threadIdx.x", USUAL_THREADS)
-        at = block * USUAL_THREADS + thread
+        block = run_on(ib, "blockIdx.x", -(-self.sizes[0] // self.plan.threads))
+        (thread,) = self.threads()
+        at = block * self.plan.threads + thread
         for status, size in zip(self.status, self.sizes, strict=True):
             with ib.if_scope(at < size):
                 status[at] = const(0, "uint64")
@@ -93,7 +92,8 @@ class SinglePass(TileKernels):
         """The row and the tile of the block, which the thread reads once."""
         rows = number_of(self.scan.rows)
         assert rows is not None
-        number = self.ib.let("number", Max(Min(self.ticket[0], const(rows * self.tiles - 1)), const(0)))
+        ticket = Max(Min(self.ticket[0], const(rows * self.tiles - 1)), const(0))  # whatever it is, memory is safe
+        number = self.ib.let("number", ticket.astype(self.scan.at.dtype))
         return (const(0), number) if rows == 1 else (number // self.tiles, number % self.tiles)
 
     def _look_back(self, memory: Memory, thread: Expr, row: Expr, tile: Expr) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import autosched, te, topi
+from loopwright import autosched, te, tir, topi
 from loopwright.autosched.gpu.scan_plan import ScanPlan
 from loopwright.runtime.nvidia.nvrtc import NoNvrtc, compile_cuda, find_library
 from loopwright.target import Target
@@ -114,6 +114,23 @@ def test_rows_that_exceed_l2_are_read_once():
     module(given, result)
     np.testing.assert_array_equal(result, np.cumsum(given, 1, dtype="int32"))
     assert "lw_take_ticket" not in lw.build([data, out], target=EMULATED, autosched=True).get_source("cuda")
+
+
+@pytest.mark.parametrize(("threads", "is_one_pass"), [(96, True), (64, False)])
+def test_blocks_have_a_warp_for_each_level(threads, is_one_pass):
+    target = f"{SMALL_L2} -max_threads_per_block={threads}"
+    data = te.placeholder((40_000,), "int32", name="A")
+    module = lw.build([data, topi.cumsum(data)], target=target, autosched=True)
+    assert ("lw_take_ticket" in module.get_source("cuda")) == is_one_pass
+    result = np.zeros(40_000, "int32")
+    module(np.arange(40_000, dtype="int32"), result)
+    np.testing.assert_array_equal(result, np.cumsum(np.arange(40_000), dtype="int32"))
+
+
+def test_rows_of_more_elements_than_32_bits_count():
+    data = te.placeholder((tir.const(1 << 32, "int64"),), "int8", name="A")
+    text = lw.build([data, topi.cumsum(data)], target="cuda -arch=sm_90", autosched=True).get_source("cuda")
+    assert "const int64_t number = (int64_t)" in text
 
 
 def test_what_is_handed_on_has_memory_of_its_own():
