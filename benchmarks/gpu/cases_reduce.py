@@ -117,7 +117,7 @@ CASES: list[Case] = [
     _reduction("reduce axes", "sum", (256, 64, 14, 14), 0),
     _batch_norm((64, 256, 56, 56)),
     _batch_norm((32, 64, 112, 112)),
-    *[_scan((1 << bits,)) for bits in (10, 16, 20, 24)],
+    *[_scan((1 << bits,)) for bits in (10, 16, 20, 22, 24, 26, 28)],
     _scan((1 << 24,), exclusive=True),
     _scan((4096, 4096)),
     _scan((64, 1 << 20)),

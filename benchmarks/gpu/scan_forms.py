@@ -113,13 +113,13 @@ def _built(
     from loopwright import te, topi
 
     scan = importlib.import_module("loopwright.autosched.gpu.parallel_scan")
-    cells = importlib.import_module("loopwright.codegen.source.cuda.cells_of_blocks")
+    handoff = importlib.import_module("loopwright.codegen.source.cuda.block_handoff")
     given = te.placeholder((length,), name="data")
     with ExitStack() as stack:
         if plan is not None:
             stack.enter_context(patch.object(scan, "scan_plan", lambda *_: plan))
         if sleep is not None:
-            stack.enter_context(patch.object(cells, "_SLEEP", sleep))
+            stack.enter_context(patch.object(handoff, "_SLEEP", sleep))
         target = "cuda -model=emulated" if is_trial else "cuda"
         module = lw.build([given, topi.cumsum(given, 0)], target=target, autosched=True)
         tensors = [one.numpy() if is_trial else lw.nd.from_dlpack(one) for one in (data, out)]

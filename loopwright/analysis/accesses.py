@@ -53,6 +53,7 @@ from loopwright.ir import (
     structural_equal,
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
+from loopwright.ir.machine_intrinsics import HANDOFFS
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
@@ -84,6 +85,7 @@ class Access:
     __slots__ = (
         "assumptions",
         "buffer",
+        "call",
         "cell",
         "exact",
         "guards",
@@ -107,6 +109,7 @@ class Access:
         exact: bool,
         assumptions: tuple[Assumption, ...] = (),
         pointer: Buffer | None = None,
+        call: Call | None = None,
     ) -> None:
         self.instance = instance
         self.node = node
@@ -119,6 +122,7 @@ class Access:
         self.exact = exact  # the loops and guards say exactly when it happens
         self.loose: tuple[Form | None, ...] = cell[1]
         self.pointer = pointer  # the buffer that a call has a pointer to, where this is done through it
+        self.call = call  # the hand-off between blocks that does this, atomically
         self.writes = isinstance(node, BufferStore)
 
     @property
@@ -149,6 +153,17 @@ class Access:
         return [names[item] if isinstance(item, Var) else item for item in self.time]
 
 
+def disturb(one: Access, other: Access, are_blocks: bool) -> bool:
+    """Whether two threads, or two blocks, disturb each other by accesses to one cell.
+
+    Not where both only read, where both take tickets, and where one block awaits what another one publishes.
+    """
+    if not (one.writes or other.writes):
+        return False
+    calls = {access.call.op.name if access.call is not None else "" for access in (one, other)}
+    return not (calls == {"tir.take_ticket"} or (are_blocks and calls == {"tir.publish", "tir.await_published"}))
+
+
 class Window(NamedTuple):
     """A buffer that sees memory of another, or a pointer with a range: where it begins there, and where it ends."""
 
@@ -177,6 +192,7 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         # Through pointers, where every pointer to that memory is followed.
         self.pointers: Sequence[Access] = [] if walk.has_threads else walk.pointers
+        self.handoffs: Sequence[Access] = walk.handoffs  # between blocks; their memory counts as unknown
         self.addresses: Sequence[Access] = walk.addresses  # elements whose address is taken
         self.windows: Sequence[Window] = walk.windows
         self.matched: Sequence[Access] = walk.matched  # regions of sub-buffers that a call has a pointer to
@@ -189,9 +205,10 @@ class Program:
         self._sources = {part: view.source for part, view in walk.views.items()}
         self.definitions = walk.definitions
         self.constants = walk.constants
-        self.unknown: set[Var] = walk.unknown | walk.pointed
+        self.handed_off: set[Var] = walk.handed_off - walk.unknown - walk.pointed  # of which `handoffs` tell the rest
+        self.unknown: set[Var] = walk.unknown | walk.pointed | walk.handed_off
         self.opaque: set[Var] = (
-            self.unknown if walk.has_threads else walk.unknown
+            self.unknown if walk.has_threads else walk.unknown | walk.handed_off
         )  # of which `pointers` do not tell all
         self.effects: Sequence[Call] = walk.effects  # calls that do something besides returning a value
         self.unordered: Sequence[Call] = walk.unordered  # those of which it is not known when and how often they come
@@ -200,7 +217,7 @@ class Program:
         self.crossings: dict[bool, Any] = {}  # filled by thread_races.py
         self._owners: dict[Buffer, tuple[str | Var, ...]] = {}
         if walk.may_leave:
-            for access in [*walk.accesses, *walk.addresses, *walk.matched, *walk.pointers, *walk.calls]:
+            for access in [*walk.accesses, *walk.handoffs, *walk.addresses, *walk.matched, *walk.pointers, *walk.calls]:
                 access.exact = False
             self.realized = [realized._replace(exact=False) for realized in self.realized]
         # Sizes of arguments are not negative, whatever the caller gives.
@@ -233,7 +250,7 @@ class Program:
                 known[loops] = symbols_in(loops, self.affine)
             return known[loops]
 
-        for access in [*self.accesses, *self.addresses, *self.matched, *self.pointers, *self.calls]:
+        for access in [*self.accesses, *self.handoffs, *self.addresses, *self.matched, *self.pointers, *self.calls]:
             result = symbols(access.instance.loops)
             access.loops, access.guards = (*access.loops, *result.loops), (*access.guards, *result.guards)
         self.realized = [
@@ -362,6 +379,8 @@ class _AccessWalk(InstanceWalk):
         super().__init__()
         self.accesses: list[Access] = []
         self.pointers: list[Access] = []
+        self.handoffs: list[Access] = []
+        self.handed_off: set[Var] = set()  # the memory of these
         self.addresses: list[Access] = []
         self.functions: Mapping[str, PrimFunc] = {}
         self.windows: list[Window] = []
@@ -521,7 +540,11 @@ class _AccessWalk(InstanceWalk):
             self._look_at_range(call)
             self._hand(call.args[1], call.args[4].value & 3)
         else:
-            for argument in call.args:
+            rest = call.args
+            if name in HANDOFFS and _is_address(pointer := call.args[0]):
+                self._hand_off(call, pointer.args[0])
+                rest = call.args[1:]
+            for argument in rest:
                 self.visit(argument)
             if isinstance(call.op, GlobalVar) and name in self.functions:
                 self._look_into(self.functions[name], call)
@@ -530,6 +553,19 @@ class _AccessWalk(InstanceWalk):
                 if reaches_outside(call):
                     self.outside.append((call, self.instance))
                     self._reach_outside(call)
+
+    def _hand_off(self, call: Call, element: Expr) -> None:
+        """One cell, that of the element, is read, written, or both at once."""
+        assert isinstance(element, BufferLoad)
+        self._visit_indices(element)
+        self.addresses.append(self._access(element))
+        self._call_by_name(element.buffer)
+        access = self._access(element)
+        self.handed_off.add(access.cell[0].data)
+        if call.op.name != "tir.await_published":
+            access.node, access.writes = BufferStore(element.buffer, element, element.indices), True
+        access.call = call
+        self.handoffs.append(access)
 
     def _reach_outside(self, call: Call) -> None:
         """What is outside is seen and changed here, after all that the statement called before."""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import permutations
 from typing import Final, NamedTuple
 
-from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.around_loop import around_loop
 from loopwright.analysis.effects import called_name, reaches_outside
 from loopwright.analysis.instances import Instance, Loop
@@ -30,7 +30,7 @@ from loopwright.analysis.polyhedral import Undecided
 from loopwright.analysis.private_memory import with_private_memory
 from loopwright.analysis.products import coefficient_of
 from loopwright.analysis.same_cell import same_indices, same_owner
-from loopwright.analysis.thread_axes import is_of_block, is_thread_tag, takes_turns
+from loopwright.analysis.thread_axes import is_block_tag, is_of_block, is_thread_tag, takes_turns
 from loopwright.analysis.time_order import before
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.analysis.witness import actor, assignment, deed, element, named_values, values_of
@@ -238,7 +238,7 @@ def _sharing_loops(function: PrimFunc) -> list[Var]:
 
 def _check_loops(program: Program, is_judged: Callable[[Loop], bool]) -> None:
     shared: dict[Loop, dict[Buffer, list[Access]]] = {}
-    for access in program.accesses:
+    for access in [*program.accesses, *program.handoffs]:
         if not access.is_must:
             continue
         buffer = access.cell[0]
@@ -577,7 +577,7 @@ def _ask_pairs(program: Program, loop: Loop, accesses: Sequence[Access]) -> None
     asked = 0
     for k, one in enumerate(accesses):
         for other in accesses[k:]:
-            if not (one.writes or other.writes):
+            if not disturb(one, other, is_block_tag(loop.thread_tag)):
                 continue
             asked += 1
             if asked > PAIRS:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import gt, lt
 from typing import Final
 
-from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.barriers import check_barriers
 from loopwright.analysis.instances import Barrier, Loop, common_depth
 from loopwright.analysis.polyhedral import Undecided
@@ -147,7 +147,7 @@ def find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
 
 def _find_crossing(program: Program, certain: bool) -> ThreadRace | str | None:
     touched: dict[tuple[Stmt, Buffer], list[tuple[Access, _Point]]] = {}
-    for access in program.accesses:
+    for access in [*program.accesses, *program.handoffs]:
         for depth, loop in enumerate(access.instance.loops):
             kernel = program.regions.kernels.get(loop.node) if isinstance(loop.node, Stmt) else None
             if kernel is not None:
@@ -184,7 +184,7 @@ def _pairs(
     """Ordered pairs with a write among them: the first of a pair comes first in time."""
     for one in result:
         for other in result:
-            if one[0].writes or other[0].writes:
+            if disturb(one[0], other[0], are_blocks=False):
                 yield one, other
 
 
@@ -321,7 +321,7 @@ def may_meet(
     The loops `around`, outermost first, stand still, up to the first that is `carried`: of that one, `one` belongs to
     an earlier iteration than `other`. All other loops run freely, but those over blocks.
     """
-    if one.cell[0].data in program.unknown:
+    if one.cell[0].data in program.unknown - program.handed_off:
         return not certain
     threads = [loop for loop in one.loops if is_thread_tag(loop.thread_tag)]
     its = [loop.var for loop in other.loops if is_thread_tag(loop.thread_tag)]

@@ -7,14 +7,16 @@ from typing import ClassVar, Final
 
 from loopwright.evaluator.arithmetic import from_bytes, to_bytes
 from loopwright.evaluator.errors import FailedCheck
-from loopwright.evaluator.expressions import ExpressionCompiler, Lane
+from loopwright.evaluator.expressions import Lane
 from loopwright.evaluator.foreign_calls import FOREIGN_CALLS
 from loopwright.evaluator.functions import FUNCTIONS
+from loopwright.evaluator.handoffs import HandoffCompiler
 from loopwright.evaluator.locations import Run
 from loopwright.evaluator.memory import Pointer
 from loopwright.evaluator.values import Value
 from loopwright.ir import BufferLoad, Call, Expr, GlobalVar
 from loopwright.ir.intrinsic_rules import apply_rules
+from loopwright.ir.machine_intrinsics import HANDOFFS
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 # Hints to the hardware: they change no value.
@@ -30,7 +32,7 @@ class Returned(Exception):
         self.value = value
 
 
-class CallCompiler(ExpressionCompiler):
+class CallCompiler(HandoffCompiler):
     """Compiles calls."""
 
     _calls: ClassVar[dict[str, Callable[[CallCompiler, Call], Run]]] = {}
@@ -226,6 +228,7 @@ CallCompiler._calls.update(
         "vectorhigh": CallCompiler._vector_part,
         "vectorcombine": CallCompiler._vectorcombine,
         "undef": CallCompiler._undef,
+        **{name.removeprefix("tir."): CallCompiler.hand_off for name in HANDOFFS},
         **FOREIGN_CALLS,
     }
 )

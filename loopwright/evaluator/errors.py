@@ -362,6 +362,38 @@ class ThreadRace(LoopwrightError, ValueError):
         )
 
 
+class HandoffMismatch(LoopwrightError, ValueError):
+    """A block awaits a status word that no earlier block has published, or one is published twice, or as 0.
+
+    Blocks are evaluated one after the other, in the order of their numbers: what is not there when it is awaited would
+    be published by a later block, or by nobody, and a GPU might wait for ever.
+
+    For example:
+
+        import numpy as np
+        from loopwright.evaluator import evaluate
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(status: T.Buffer(8, "uint64"), A: T.Buffer(8, "uint64")):
+            for bx in T.thread_binding(8, thread="blockIdx.x"):
+                T.evaluate(T.publish(T.address_of(status[bx]), T.uint64(1)))
+                A[bx] = T.await_published(T.address_of(status[7 - bx]))
+
+        evaluate(f, np.zeros(8, "uint64"), np.zeros(8, "uint64"))
+    """
+
+    code = "LW0816"
+
+    def __init__(self, problem: str, cell: str, at: Node) -> None:
+        super().__init__(
+            f"{problem}: {cell}",
+            at=at,
+            hint="publish each status word once, in a block with an earlier ticket than all that await it",
+            fields={"cell": cell},
+        )
+
+
 class BarrierDivergence(LoopwrightError, ValueError):
     """Some threads of a block reach a barrier, or leave a loop with one inside, and others do not.
 

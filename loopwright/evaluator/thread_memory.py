@@ -23,6 +23,7 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     CommReducer,
     Expr,
     For,
@@ -300,6 +301,27 @@ class ThreadMemoryCompiler(LockstepCompiler):
                     raise ThreadRace(f"({result.other})", f"({blocks.now})", result.what, name(), True, at)
 
         return touch
+
+    def watched_handoff(self, buffer: Buffer, location: Place, call: Call) -> Callable[[int], None] | None:
+        """Between barriers of a block a status word is memory like any other; other blocks touch it atomically."""
+        in_threads = bool(self.axes)
+        if not self.check or not (in_threads or self.block_tags):
+            return None
+        frame, slot, size = self.frame, self.slots[buffer.data], buffer.dtype.nbytes
+        takes, writes = call.op.name == "tir.take_ticket", call.op.name == "tir.publish"
+
+        def watch(k: int) -> None:
+            pointer = frame[slot]
+            cell = pointer.memory, pointer.offset + k * size
+            stretches = [(self.interval, False)] if in_threads else []
+            for one, are_blocks in [*stretches, *[(blocks, True) for blocks in self.blocks]]:
+                met = one.touch_atomically(cell) if are_blocks or takes else one.touch(cell, writes)
+                if met is not None:
+                    name = element(buffer, location.indices_of(k))
+                    pair = [f"({who})" if are_blocks else who for who in (met.other, one.now)]
+                    raise ThreadRace(pair[0], pair[1], met.what, name, are_blocks, call)
+
+        return watch
 
     # --- threads --------------------------------------------------------------------------------------------------
 

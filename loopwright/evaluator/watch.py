@@ -23,14 +23,27 @@ class Watch(Generic[Who]):
         self.now: Who = now
         self.writers: dict[Cell, Who] = {}
         self.readers: dict[Cell, list[Who]] = {}  # at most two: enough to find another than any given one
+        self.atomic: dict[Cell, list[Who]] = {}  # at most two who touched the cell atomically
 
     def clear(self) -> None:
         """A barrier: what came before disturbs nobody any more."""
         self.writers.clear()
         self.readers.clear()
+        self.atomic.clear()
+
+    def touch_atomically(self, cell: Cell) -> Conflict[Who] | None:
+        """The current one touches a cell, as others may at the same time, if they do so atomically as well."""
+        for other in (self.writers.get(cell), *self.readers.get(cell, ())):
+            if other is not None and other != self.now:
+                return Conflict(other, "the second touches it atomically, but the first does not")
+        _note(self.atomic.setdefault(cell, []), self.now)
+        return None
 
     def touch(self, cell: Cell, writes: bool) -> Conflict[Who] | None:
         """The current one touches a cell; with whom that conflicts."""
+        for other in self.atomic.get(cell, ()):
+            if other != self.now:
+                return Conflict(other, "the first touches it atomically, but the second does not")
         writer = self.writers.get(cell)
         if writer is not None and writer != self.now:
             return Conflict(writer, "both write it" if writes else "the first writes what the second reads")
@@ -40,7 +53,10 @@ class Watch(Generic[Who]):
                     return Conflict(reader, "the second writes what the first reads")
             self.writers[cell] = self.now
             return None
-        readers = self.readers.setdefault(cell, [])
-        if self.now not in readers and len(readers) < 2:
-            readers.append(self.now)
+        _note(self.readers.setdefault(cell, []), self.now)
         return None
+
+
+def _note(some: list[Who], who: Who) -> None:
+    if who not in some and len(some) < 2:
+        some.append(who)

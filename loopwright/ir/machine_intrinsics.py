@@ -5,15 +5,15 @@ code generation: one without a rule is refused there, by name.
 
 `intrinsics.py` holds those that compute on plain values.
 
-Blocks of one kernel hand words on to later blocks by way of cells, elements of global memory that are atomic:
+Blocks of one kernel hand words on to later blocks by status words, elements of global memory that are atomic:
 
-    ticket = T.take_ticket(T.address_of(counter[0]))       the counter's value, which is one more from now on
-    T.publish(T.address_of(cells[ticket]), word)           the cell, which was 0, has the word, which is not 0
-    word = T.await_published(T.address_of(cells[k]))       waits until the cell is not 0
+    ticket = T.take_ticket(T.address_of(counter[0]))          the counter's value, which is one more from now on
+    T.publish(T.address_of(status[ticket]), word)             the status word, which was 0, is `word`, which is not 0
+    word = T.await_published(T.address_of(status[k]))         waits until the status word is not 0
 
-Counters are int32, cells uint64. A word is published by itself: what was stored before it is not. An await is for what
-a block with an earlier ticket publishes, or what this block has published before a barrier: such blocks have started
-already, whatever order the GPU starts blocks in, and wait for no later one.
+Counters are int32, status words uint64. A word is published by itself: what was stored before it is not. An await is
+for what a block with an earlier ticket publishes, or what this block has published before a barrier: such blocks have
+started already, whatever order the GPU starts blocks in, and wait for no later one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from loopwright.ir.buffer import BufferLoad
 from loopwright.ir.expr import Call, Expr, StringImm, as_exprs
 from loopwright.ir.intrinsics import as_array
 from loopwright.ir.op import CallEffect, Op, register_op
@@ -71,6 +72,12 @@ _FIXED: Final[dict[str, tuple[DataType, int | None]]] = {
     "publish": (VOID, 2),
     "await_published": (DataType("uint64"), 1),
 }
+# What blocks hand on to later ones, and the type of the element that each call takes the address of.
+HANDOFFS: Final = {
+    "tir.take_ticket": INT32,
+    "tir.publish": DataType("uint64"),
+    "tir.await_published": DataType("uint64"),
+}
 # Calls with a function of their own below.
 _OTHERS: Final = (
     "type_annotation undef tvm_struct_get tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down "
@@ -100,6 +107,26 @@ def _fixed(name: str) -> Callable[..., Expr]:
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"A call of tir.{name}."
     return build
+
+
+def _handoff(name: str) -> Callable[..., Expr]:
+    build, element = _fixed(name), HANDOFFS[f"tir.{name}"]
+
+    def build_checked(*args: object) -> Expr:
+        result = build(*args)
+        assert isinstance(result, Call)
+        pointer = result.args[0]
+        load = pointer.args[0] if isinstance(pointer, Call) and pointer.op.name == "tir.address_of" else None
+        if not isinstance(load, BufferLoad) or load.dtype is not element:
+            given = "no address" if not isinstance(load, BufferLoad) else f"that of {load.dtype}"
+            raise TypeError(f"{name}() takes the address of one {element}, as T.address_of(A[0]) gives it; got {given}")
+        if len(result.args) > 1 and result.args[1].dtype is not element:
+            raise TypeError(f"{name}() takes a word of type {element}; got {result.args[1].dtype}")
+        return result
+
+    build_checked.__name__ = build_checked.__qualname__ = name
+    build_checked.__doc__ = build.__doc__
+    return build_checked
 
 
 def _dtype_first(name: str) -> Callable[..., Expr]:
@@ -138,7 +165,7 @@ call_packed_lowered, call_cpacked_lowered = _fixed("call_packed_lowered"), _fixe
 # The message of an assertion: the class of the error, a format, and the integers for each %lld in it.
 call_error = _fixed("call_error")
 
-take_ticket, publish, await_published = map(_fixed, ("take_ticket", "publish", "await_published"))
+take_ticket, publish, await_published = _handoff("take_ticket"), _handoff("publish"), _handoff("await_published")
 
 vectorlow, vectorhigh = _dtype_first("vectorlow"), _dtype_first("vectorhigh")
 vectorcombine = _dtype_first("vectorcombine")

@@ -574,3 +574,59 @@ def test_without_threads_nothing_happens():
 def test_a_cpu_says_no():
     with pytest.raises(ThreadLoopOnCpu, match=r"bound to threadIdx.x, which a CPU does not have"):
         loopwright.build(insert_barriers(flat(reused)), target="llvm")
+
+
+# --- what all threads read ------------------------------------------------------------------------------------------
+
+
+def numbered(let: str) -> PrimFunc:
+    """Threads store a tile whose number one of them has put into shared memory."""
+    return from_source(
+        f"""
+@T.prim_func
+def main(N: T.Buffer(8, "int32"), B: T.Buffer(512)):
+    tx = T.launch_thread("threadIdx.x", 16)
+    S = T.decl_buffer((16,), "int32", scope="shared")
+    S[tx] = N[tx % 8]
+    with T.LetStmt({let}) as tile:
+        for u in range(4):
+            B[tile * 64 + u * 16 + tx] = 1.0
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("let", "count"),
+    [
+        ("S[0]", 1),
+        ("T.min(S[0] + S[15], 7)", 1),
+        ("S[15 - tx]", 2),  # each thread has another tile: two may store one element, at different `u`
+        ("N[0]", 1),
+        ("N[tx % 8]", 1),
+    ],
+)
+def test_what_all_threads_read_from_one_cell_is_the_same_for_all(let, count):
+    assert len(barriers(insert_barriers(numbered(let)))) == count
+
+
+def test_what_is_read_in_a_loop_is_another_value_in_each_iteration():
+    @T.prim_func
+    def func(N: T.Buffer((4, 8), "int32"), B: T.Buffer(512)):
+        tx = T.launch_thread("threadIdx.x", 8)
+        S = T.decl_buffer((8,), "int32", scope="shared")
+        for k in range(4):
+            S[tx] = N[k, tx]
+            with T.LetStmt(S[0]) as tile:
+                B[tile * 8 + tx] = T.float32(1)
+
+    assert len(barriers(insert_barriers(func))) == 2
+
+
+def test_status_words_between_threads_of_a_block_need_barriers():
+    @T.prim_func
+    def func(W: T.Buffer(8, "uint64"), B: T.Buffer(8, "uint64")):
+        tx = T.launch_thread("threadIdx.x", 8)
+        T.evaluate(T.publish(T.address_of(W[tx]), T.uint64(1)))
+        B[tx] = T.await_published(T.address_of(W[7 - tx]))
+
+    assert len(barriers(insert_barriers(func))) == 1

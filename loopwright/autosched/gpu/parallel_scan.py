@@ -21,7 +21,7 @@ from __future__ import annotations
 from loopwright.autosched.facts import const as number_of
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.scan_idiom import ScanIdiom
-from loopwright.autosched.gpu.scan_plan import scan_plan
+from loopwright.autosched.gpu.scan_plan import ScanPlan, scan_plan
 from loopwright.autosched.gpu.scan_tile import Memory, TileKernels
 from loopwright.autosched.gpu.single_pass_scan import SinglePass
 from loopwright.autosched.gpu.thread_loops import run_on
@@ -32,9 +32,14 @@ from loopwright.ir.intrinsics import ceildiv, if_then_else
 from loopwright.ir.ir_builder import BufferVar, create
 
 
+def plan_of(scan: ScanIdiom, machine: GpuMachine) -> ScanPlan:
+    """How the rows of a scan are shared out."""
+    return scan_plan(number_of(scan.length), number_of(scan.rows), bytes_of(str(scan.out.dtype)), machine)
+
+
 def scan_rows(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
     """The scan by blocks of threads."""
-    plan = scan_plan(number_of(scan.length), number_of(scan.rows), bytes_of(str(scan.out.dtype)), machine)
+    plan = plan_of(scan, machine)
     ib = create()
     if plan.looks_back:
         SinglePass(ib, scan, plan, machine.warp).write()

@@ -11,7 +11,8 @@ _ROWS_A_BLOCK: Final = 8  # of a warp each
 _BLOCKS: Final = 4  # for each multiprocessor, before a thread has more than one vector
 _CHUNK_WAVES: Final = 1  # of blocks, where there is so much to do: each adds up the totals of those before it
 _OPEN_TILES: Final = 8  # of a chunk, where it is not known how many there are
-_LOOK_BACK_VECTORS: Final = 8  # of a thread in a single pass: large tiles have few totals to wait for
+_LOOK_BACK_VECTORS: Final = 8  # of a thread in a single pass, at most: large tiles have few totals to wait for
+_LOOK_BACK_EACH: Final = 32  # elements of a thread in a single pass, at most: each is in a register
 _LOOK_BACK_WARPS: Final = 3  # of a block: one for each level of totals
 _L2_SHARE: Final = 2  # what is read twice comes from L2 the second time, if it takes no more than one part of so many
 
@@ -59,7 +60,8 @@ def scan_plan(length: int | None, rows: int | None, itemsize: int, machine: GpuM
     if length is None or rows is None:
         return ScanPlan(usual, _MOST_VECTORS, lanes, tiles=_OPEN_TILES)
     if rows * length * itemsize > machine.l2 // _L2_SHARE and usual >= _LOOK_BACK_WARPS * machine.warp:
-        return ScanPlan(usual, _LOOK_BACK_VECTORS, lanes, tiles=1, looks_back=True)
+        vectors = max(1, min(_LOOK_BACK_VECTORS, _LOOK_BACK_EACH // lanes))
+        return ScanPlan(usual, vectors, lanes, tiles=1, looks_back=True)
     vectors = _MOST_VECTORS
     while vectors > 1 and rows * length < _BLOCKS * machine.multiprocessors * usual * lanes * vectors:
         vectors //= 2

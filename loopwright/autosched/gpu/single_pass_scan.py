@@ -7,11 +7,11 @@
         before = groups² ∘ groups ∘ totals before the tile         awaited, 32 at once
         out[…] = before ∘ running totals
 
-Totals are handed on by way of cells (`ir/machine_intrinsics.py`), words of which one half says that the other half is
-there; values of 8 bytes are two. The last tile of every 32 publishes the total of these 32 as soon as it knows it, and
-the last of every 1,024 that of these: a block waits for 31 cells of each of three levels, each of which has a warp of
-its own, and for one more cell of the last level with every 1,024 tiles. No total waits for what is before its group, so
-there is no chain along the row. A small kernel clears the cells first.
+Totals are handed on by status words (`ir/machine_intrinsics.py`), one half of which says that the other half is there;
+values of 8 bytes are two. The last tile of every 32 publishes the total of these 32 as soon as it knows it, and the
+last of every 1,024 that of these: a block waits for 31 totals of each of three levels, each of which has a warp of its
+own, and for one more of the last level with every 1,024 tiles. No total waits for what is before its group, so there is
+no chain along the row. A small kernel clears the status words first.
 
 Merrill and Garland ("Single-pass parallel prefix scan with decoupled look-back", 2016) take whichever totals are there
 first, so sums of floats may differ from run to run. Here the grouping depends on sizes alone.
@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.autosched.facts import const as number_of
-from loopwright.autosched.gpu.machine import USUAL_THREADS
 from loopwright.autosched.gpu.scan_tile import Memory, TileKernels
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import join_warp
@@ -36,7 +35,7 @@ _PRESENT: Final = 1 << 32  # the bit of a word that says that its lower half is 
 
 
 class SinglePass(TileKernels):
-    """Writes the two kernels: what clears the cells, and the scan."""
+    """Writes the two kernels: what clears the status words, and the scan."""
 
     def write(self) -> None:
         """A tile for each block."""
@@ -44,20 +43,19 @@ class SinglePass(TileKernels):
         length = number_of(self.scan.length)
         assert rows is not None and length is not None
         self.tiles = -(-length // plan.tile)  # of a row
-        self.words = -(-self.dtype.bits // 32)  # of a cell
-        counts = [self.tiles]
-        while len(counts) < _LEVELS and counts[-1] > self.warp:
-            counts.append(-(-counts[-1] // self.warp))
-        self.begins = [sum(counts[:level]) for level in range(len(counts) + 1)]
-        self.counts = counts
-        self.cells = ib.allocate("uint64", (rows * self.begins[-1] * self.words,), "cells")
+        self.words = -(-self.dtype.bits // 32)  # of a total
+        self.counts = [self.tiles]
+        while len(self.counts) < _LEVELS and self.counts[-1] > self.warp:
+            self.counts.append(-(-self.counts[-1] // self.warp))
+        self.sizes = [rows * count * self.words for count in self.counts]
+        self.status = [ib.allocate("uint64", (size,), "status") for size in self.sizes]
         self.counter = ib.allocate("int32", (1,), "counter")
         with ib.new_scope():
-            self._clear(rows * self.begins[-1] * self.words)
+            self._clear()
         with ib.new_scope():
             run_on(ib, "blockIdx.x", rows * self.tiles)
             self.ticket = ib.allocate("int32", (1,), "ticket", scope="shared")
-            self.parts = ib.allocate(self.dtype, (len(counts),), "parts", scope="shared")
+            self.parts = ib.allocate(self.dtype, (len(self.counts),), "parts", scope="shared")
             memory = Memory(self)
             with ib.new_scope():
                 (thread,) = self.threads()
@@ -73,18 +71,20 @@ class SinglePass(TileKernels):
             with ib.new_scope():
                 (thread,) = self.threads()
                 row, tile = self._tile()
-                memory.total[thread, 0] = self.parts[len(counts) - 1]
-                for level in reversed(range(len(counts) - 1)):
+                memory.total[thread, 0] = self.parts[len(self.counts) - 1]
+                for level in reversed(range(len(self.counts) - 1)):
                     memory.total[thread, 0] = self.scan.join(memory.total[thread, 0], self.parts[level])
                 self.store_tile(memory, (thread,), row, tile * plan.tile)
 
-    def _clear(self, words: int) -> None:
+    def _clear(self) -> None:
+        """Nothing is published, and the first ticket is 0."""
         ib = self.ib
-        block = run_on(ib, "blockIdx.x", -(-words // USUAL_THREADS))
-        thread = run_on(ib, "threadIdx.x", USUAL_THREADS)
-        at = block * USUAL_THREADS + thread
-        with ib.if_scope(at < words):
-            self.cells[at] = const(0, "uint64")
+        block = run_on(ib, "blockIdx.x", -(-self.sizes[0] // self.plan.threads))
+        (thread,) = self.threads()
+        at = block * self.plan.threads + thread
+        for status, size in zip(self.status, self.sizes, strict=True):
+            with ib.if_scope(at < size):
+                status[at] = const(0, "uint64")
         with ib.if_scope(at.equal(0)):
             self.counter[0] = const(0)
 
@@ -92,7 +92,8 @@ class SinglePass(TileKernels):
         """The row and the tile of the block, which the thread reads once."""
         rows = number_of(self.scan.rows)
         assert rows is not None
-        number = self.ib.let("number", Max(Min(self.ticket[0], const(rows * self.tiles - 1)), const(0)))
+        ticket = Max(Min(self.ticket[0], const(rows * self.tiles - 1)), const(0))  # whatever it is, memory is safe
+        number = self.ib.let("number", ticket.astype(self.scan.at.dtype))
         return (const(0), number) if rows == 1 else (number // self.tiles, number % self.tiles)
 
     def _look_back(self, memory: Memory, thread: Expr, row: Expr, tile: Expr) -> None:
@@ -136,11 +137,10 @@ class SinglePass(TileKernels):
                     inside = own[0] if level == 0 else join(inner[0], own[0])
                     self._publish(row, level + 1, tile // size, join(before[0], inside))
 
-    # --- cells ----------------------------------------------------------------------------------------------------
+    # --- status words -------------------------------------------------------------------------------------------------
 
-    def _cell(self, row: Expr, level: int, index: Expr, word: int) -> Expr:
-        cell = row * self.begins[-1] + self.begins[level] + index
-        return address_of(_element(self.cells, cell * self.words + word))
+    def _status(self, row: Expr, level: int, index: Expr, word: int) -> Expr:
+        return address_of(_element(self.status[level], (row * self.counts[level] + index) * self.words + word))
 
     def _publish(self, row: Expr, level: int, index: Expr, value: Expr) -> None:
         total = self.ib.allocate(self.dtype, (1,), "published", scope="local")
@@ -148,12 +148,12 @@ class SinglePass(TileKernels):
         bits = reinterpret(f"uint{self.dtype.bits}", total[0]).astype("uint64")
         for word in range(self.words):
             half = (bits >> const(32 * word, "uint64")) & const(_PRESENT - 1, "uint64")
-            self.ib.emit(publish(self._cell(row, level, index, word), half | const(_PRESENT, "uint64")))
+            self.ib.emit(publish(self._status(row, level, index, word), half | const(_PRESENT, "uint64")))
 
     def _await(self, row: Expr, level: int, index: Expr) -> Expr:
         words = self.ib.allocate("uint64", (self.words,), "words", scope="local")
         for word in range(self.words):
-            words[word] = await_published(self._cell(row, level, index, word))
+            words[word] = await_published(self._status(row, level, index, word))
         bits = words[0]
         if self.words == 2:
             bits = (words[0] & const(_PRESENT - 1, "uint64")) | (words[1] << const(32, "uint64"))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from loopwright.analysis.accesses import Access, Program, accesses_of
+from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_of_block, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
@@ -122,6 +122,9 @@ class _Kernel:
         self.by_node: dict[Node, list[Access]] = {}
         for access in program.accesses:
             self.by_node.setdefault(access.node, []).append(access)
+        for access in program.handoffs:
+            assert access.call is not None
+            self.by_node.setdefault(access.call, []).append(access)
         self.open: dict[Earlier, None] = {}
         self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads
@@ -218,13 +221,13 @@ class _Kernel:
         return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
     def accesses(self, statement: Stmt | Expr) -> list[Access]:
-        nodes = collect(statement, BufferLoad, BufferStore)
+        nodes = [*collect(statement, BufferLoad, BufferStore), *collect(statement, Call)]
         return list(dict.fromkeys([access for node in nodes for access in self.by_node.get(node, ())]))
 
     def meet(self, earlier: Earlier, later: Access, certain: bool = False) -> bool:
         """Whether two threads of a block may touch one cell by these accesses, one of them writing; or certainly do."""
         one = earlier.access
-        if one.cell[0].data is not later.cell[0].data or not (one.writes or later.writes):
+        if one.cell[0].data is not later.cell[0].data or not disturb(one, later, are_blocks=False):
             return False
         key = earlier, later, self.around, certain
         result = self.known.get(key)

@@ -49,6 +49,7 @@ def check(shape, axis, dtype="float32", exclusive=False, kernels=None, function=
         (2**28, 1, 4, ScanPlan(256, 8, 4, tiles=1, looks_back=True)),
         (2**24, 1, 4, ScanPlan(256, 8, 4, tiles=1, looks_back=True)),
         (2**24, 1, 8, ScanPlan(256, 8, 2, tiles=1, looks_back=True)),
+        (2**28, 1, 1, ScanPlan(256, 2, 16, tiles=1, looks_back=True)),
         (2**22, 1, 4, ScanPlan(256, 4, 4, tiles=1)),
         (2**20, 1, 4, ScanPlan(256, 1, 4, tiles=1)),
         (2**16, 1, 4, ScanPlan(256, 1, 4, tiles=1)),

@@ -12,7 +12,7 @@ from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
-from loopwright.codegen.source.cuda.cells_of_blocks import CELL_CALLS
+from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
@@ -247,8 +247,8 @@ class KernelWriter(SourceStatements):
         name = node.op.name.removeprefix("tir.")
         if name == "tvm_storage_sync":
             return self._barrier(node)
-        if name in CELL_CALLS:
-            return self.effect(node.dtype, call(CELL_CALLS[name](self.helpers), *self.operands(*node.args)))
+        if name in HANDOFF_CALLS:
+            return self.effect(node.dtype, call(HANDOFF_CALLS[name](self.helpers), *self.operands(*node.args)))
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":

@@ -39,6 +39,36 @@ class Written(NamedTuple):
     message: str
 
 
+# Four blocks; each publishes a word under the ticket it takes, and its threads await those of all blocks before it.
+HANDOFF = """
+    W = T.alloc_buffer((4,), "uint64")
+    N = T.alloc_buffer((1,), "int32")
+    ticket = T.alloc_buffer((1,), "int32", scope="shared")
+    for k in T.thread_binding(4, thread="threadIdx.x"):
+        W[k] = T.uint64(0)
+        if k == 0:
+            N[0] = 0
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for i in T.thread_binding(16, thread="threadIdx.x"):
+            if i == 0:
+                ticket[0] = T.take_ticket(T.address_of(N[0]))
+        for i in T.thread_binding(16, thread="threadIdx.x"):
+            if i == 0:
+                T.evaluate(T.publish(T.address_of(W[ticket[0]]), T.uint64(7)))
+            if i < ticket[0]:
+                B[ticket[0] * 16 + i] = T.cast(T.await_published(T.address_of(W[i])), "float32")
+"""
+
+
+def handoff(old: str, new: str) -> str:
+    """The program with one thing changed."""
+    assert HANDOFF.count(old) == 1
+    return HANDOFF.replace(old, new)
+
+
+LOOP = '        for i in T.thread_binding(16, thread="threadIdx.x"):\n'
+PUBLISHES = "T.evaluate(T.publish(T.address_of(W[ticket[0]]), T.uint64(7)))"
+AWAITS = "T.await_published(T.address_of(W[i]))"
 WRITTEN = {
     "no barrier between a write and a neighbour's read": Written(
         """
@@ -254,6 +284,76 @@ WRITTEN = {
         "emulation",
         "the mask in line .* lacks its own lane",
     ),
+    "a ticket that is not given on through a barrier": Written(
+        handoff(f"{LOOP}            if i == 0:\n                T.ev", "            if i == 0:\n                T.ev"),
+        "build",
+        r"ThreadRace: thread \(i=0\) and thread \(i=1\) both touch ticket\[0\] between two barriers",
+    ),
+    "every block publishes the same status word": Written(
+        handoff(PUBLISHES, PUBLISHES.replace("ticket[0]", "0")),
+        "build",
+        "ParallelRace: iterations b = 0 and b = 1 of the bound loop b both touch W",
+    ),
+    "a status word is published by its block, and read without awaiting it": Written(
+        """
+    W = T.alloc_buffer((64,), "uint64")
+    for b in T.thread_binding(64, thread="blockIdx.x"):
+        T.evaluate(T.publish(T.address_of(W[b]), T.uint64(7)))
+        B[b] = T.cast(W[63 - b], "float32")
+""",
+        "build",
+        r"ParallelRace: iterations b = 0 and b = 63 of the bound loop b both touch W",
+    ),
+    "a block awaits what its own first thread publishes": Written(
+        handoff("if i < ticket[0]:", "if i <= ticket[0]:"),
+        "evaluator",
+        r"ThreadRace: thread \(i=0\) and thread \(i=1\) both touch W\[1\] with no barrier between",
+    ),
+    "a block awaits what a later one publishes": Written(
+        handoff(AWAITS, AWAITS.replace("i]", "i + 1]")).replace("i < ticket[0]", "i < 3"),
+        "emulation",
+        "waits for what no earlier block publishes",
+    ),
+    "blocks are taken to start in the order of their numbers": Written(
+        handoff("T.take_ticket(T.address_of(N[0]))", "3 - b"),
+        "emulation",
+        "waits for what no earlier block publishes",
+    ),
+    "a block that publishes nothing": Written(
+        handoff(PUBLISHES, f"if ticket[0] != 1:\n                    {PUBLISHES}"),
+        "emulation",
+        "waits for what no earlier block publishes",
+    ),
+    "a status word that two blocks publish": Written(
+        handoff(PUBLISHES, PUBLISHES.replace("ticket[0]", "ticket[0] // 2")).replace("i < ticket[0]", "i < 0"),
+        "emulation",
+        "publishes what has been published already",
+    ),
+    "a word that says that nothing is there": Written(
+        handoff("T.uint64(7)", "T.uint64(0)"),
+        "emulation",
+        "publishes 0, which means that nothing is there",
+    ),
+    "a counter that is not cleared": Written(
+        handoff("N[0] = 0", "W[0] = T.uint64(0)"),
+        "evaluator",
+        r"UninitialisedRead: the program reads N\[0\] before anything has written it",
+    ),
+    "status words that are not cleared": Written(
+        handoff("W[k] = T.uint64(0)", "B[k] = 0.0"),
+        "evaluator",
+        r"UninitialisedRead: the program reads W\[0\] before anything has written it",
+    ),
+    "status words that are cleared by the kernel that uses them": Written(
+        handoff("ticket[0] = T", f"for k in range(4 - b * 4):\n{' ' * 20}W[k] = T.uint64(0)\n{' ' * 16}ticket[0] = T"),
+        "evaluator",
+        r"ThreadRace: block \(b=0\) and block \(b=1\) both touch W\[1\] with no barrier between",
+    ),
+    "a status word that is written without publishing it": Written(
+        handoff(PUBLISHES, "W[ticket[0]] = T.uint64(7)"),
+        "evaluator",
+        r"ThreadRace: block \(b=0\) and block \(b=1\) both touch W\[0\] with no barrier between",
+    ),
 }
 
 
@@ -308,6 +408,13 @@ def transpose() -> Program:
     return [A, topi.transpose(A, [1, 0])], None, [a], [np.ascontiguousarray(a.T)]
 
 
+def look_back() -> Program:
+    """65 tiles of one row, whose totals blocks hand on: two groups, and one tile more."""
+    A = te.placeholder((263_000,), "float64", name="A")
+    a = np.random.default_rng(0).integers(-9, 9, 263_000).astype("float64")
+    return [A, topi.cumsum(A)], None, [a], [a.cumsum()]
+
+
 @functools.cache
 def named(name: str) -> Callable[[], Program]:
     def make() -> Program:
@@ -345,6 +452,15 @@ TEXTS = {
     "a step of a tree of shuffles left out": Changed(softmax, r"(__shfl_xor_sync\([^;]*), 16\)", r"\1, 8)", 1),
     "a warp that does not hand in its part": Changed(
         softmax, r"if \(threadIdx_x % 32 == 0\)", "if (threadIdx_x % 64 == 0)", 1
+    ),
+    "no barrier between taking and reading a ticket": Changed(look_back, SYNC, ""),
+    "no barrier before the totals before a tile are read": Changed(look_back, SYNC, "", 2),
+    "tiles in the order of the numbers of blocks": Changed(
+        look_back, r"lw_take_ticket\(.*?\)&counter\[0\]\)", "blockIdx.x"
+    ),
+    "a group whose total nobody publishes": Changed(look_back, r"lw_publish\([^;]*\);", ";", 2),
+    "a tile that counts itself among those before it": Changed(
+        look_back, r"threadIdx_x % 32 < (number\w* % 32)", r"threadIdx_x % 32 <= \1"
     ),
     "one array for two tiles": Changed(named("gemm"), r"\bB_shared\[(?!\d+\];)", "A_shared[", None),
 }

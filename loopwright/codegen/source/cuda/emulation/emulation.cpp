@@ -253,7 +253,7 @@ void lw_trap(int line) {
     longjmp(failed, 1);
 }
 
-void lw_wrong_cell(int line, const char *what) {
+void lw_wrong_status(int line, const char *what) {
     snprintf(
         message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u) %s, in line %d", threadIdx.x, threadIdx.y,
         threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, what, line);

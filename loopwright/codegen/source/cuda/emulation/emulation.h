@@ -31,7 +31,7 @@ unsigned lw_own_lane(void);
 int lw_is_running(unsigned lane);
 unsigned lw_running_lanes(void);
 [[noreturn]] void lw_trap(int line);
-[[noreturn]] void lw_wrong_cell(int line, const char *what);
+[[noreturn]] void lw_wrong_status(int line, const char *what);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
@@ -112,16 +112,16 @@ static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
     return sum;
 }
 
-// Cells of blocks. Blocks run one after the other: what is not there when somebody waits for it never comes.
+// What blocks hand on. Blocks run one after the other: what is not there when somebody waits for it never comes.
 static inline int lw_take_ticket(void *counter) { return (*(int *)counter)++; }
-static inline void lw_publish(int line, void *cell, unsigned long long word) {
-    if (*(unsigned long long *)cell != 0) lw_wrong_cell(line, "publishes what has been published already");
-    if (word == 0) lw_wrong_cell(line, "publishes 0, which means that nothing is there");
-    *(unsigned long long *)cell = word;
+static inline void lw_publish(int line, void *status, unsigned long long word) {
+    if (*(unsigned long long *)status != 0) lw_wrong_status(line, "publishes what has been published already");
+    if (word == 0) lw_wrong_status(line, "publishes 0, which means that nothing is there");
+    *(unsigned long long *)status = word;
 }
-static inline unsigned long long lw_await_published(int line, const void *cell) {
-    if (*(const unsigned long long *)cell == 0) lw_wrong_cell(line, "waits for what no earlier block publishes");
-    return *(const unsigned long long *)cell;
+static inline unsigned long long lw_await_published(int line, const void *status) {
+    if (*(const unsigned long long *)status == 0) lw_wrong_status(line, "waits for what no earlier block publishes");
+    return *(const unsigned long long *)status;
 }
 #define lw_publish(...) lw_publish(__LINE__, __VA_ARGS__)
 #define lw_await_published(...) lw_await_published(__LINE__, __VA_ARGS__)

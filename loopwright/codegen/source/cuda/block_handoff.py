@@ -1,4 +1,4 @@
-"""Cells of blocks: tickets, and words that blocks of one kernel hand on to later ones, as inline PTX.
+"""Block hand-off: tickets, and status words that blocks of one kernel publish for later ones, as inline PTX.
 
 Relaxed accesses of the whole GPU's scope are enough: a word has all that is handed on, and comes whole. Before sm_70
 there are volatile ones. An await that sees nothing for seconds ends the kernel with a trap, so that a mistake in a
@@ -40,16 +40,16 @@ def _take_ticket(helpers: Helpers) -> str:
 
 
 def _publish(helpers: Helpers) -> str:
-    given = ': : "l"(cell), "l"(word) : "memory");'
+    given = ': : "l"(status), "l"(word) : "memory");'
     lines = _access(
         f'asm volatile("st.relaxed.gpu.u64 [%0], %1;" {given}',
         f'asm volatile("st.volatile.u64 [%0], %1;" {given}',
     )
-    return _define(helpers, "publish", "void ", "void *cell, uint64_t word", lines)
+    return _define(helpers, "publish", "void ", "void *status, uint64_t word", lines)
 
 
 def _await_published(helpers: Helpers) -> str:
-    result = ': "=l"(word) : "l"(cell) : "memory");'
+    result = ': "=l"(word) : "l"(status) : "memory");'
     lines = [
         f"uint32_t sleep = {_SLEEP[0]};",
         "#pragma unroll 1",
@@ -68,11 +68,11 @@ def _await_published(helpers: Helpers) -> str:
         "__trap();",
         "return 0;",
     ]
-    return _define(helpers, "await_published", "uint64_t ", "const void *cell", lines)
+    return _define(helpers, "await_published", "uint64_t ", "const void *status", lines)
 
 
 # By intrinsic: writes the helper, and gives its name.
-CELL_CALLS: Final[dict[str, Callable[[Helpers], str]]] = {
+HANDOFF_CALLS: Final[dict[str, Callable[[Helpers], str]]] = {
     "take_ticket": _take_ticket,
     "publish": _publish,
     "await_published": _await_published,
