@@ -14,7 +14,7 @@ _OPEN_TILES: Final = 8  # of a chunk, where it is not known how many there are
 _LOOK_BACK_VECTORS: Final = 8  # of a thread in a single pass, at most: large tiles have few totals to wait for
 _LOOK_BACK_EACH: Final = 32  # elements of a thread in a single pass, at most: each is in a register
 _LOOK_BACK_WARPS: Final = 3  # of a block: one for each level of totals
-_L2_SHARE: Final = 2  # what is read twice comes from L2 the second time, if it takes no more than one part of so many
+_LOOK_BACK_THREADS: Final = 512  # of a block
 
 
 class ScanPlan(NamedTuple):
@@ -59,9 +59,11 @@ def scan_plan(length: int | None, rows: int | None, itemsize: int, machine: GpuM
         return ScanPlan(usual, _MOST_VECTORS, lanes)
     if length is None or rows is None:
         return ScanPlan(usual, _MOST_VECTORS, lanes, tiles=_OPEN_TILES)
-    if rows * length * itemsize > machine.l2 // _L2_SHARE and usual >= _LOOK_BACK_WARPS * machine.warp:
+    looking_back = machine.threads(_LOOK_BACK_THREADS)
+    # What is read twice comes from L2 the second time, if that has room for it.
+    if rows * length * itemsize > machine.l2 and looking_back >= _LOOK_BACK_WARPS * machine.warp:
         vectors = max(1, min(_LOOK_BACK_VECTORS, _LOOK_BACK_EACH // lanes))
-        return ScanPlan(usual, vectors, lanes, tiles=1, looks_back=True)
+        return ScanPlan(looking_back, vectors, lanes, tiles=1, looks_back=True)
     vectors = _MOST_VECTORS
     while vectors > 1 and rows * length < _BLOCKS * machine.multiprocessors * usual * lanes * vectors:
         vectors //= 2

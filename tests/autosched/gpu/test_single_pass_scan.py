@@ -145,7 +145,7 @@ def test_what_is_handed_on_has_memory_of_its_own():
     wanted = np.exp(given.astype("float64")).cumsum().cumsum()
     np.testing.assert_allclose(result, wanted, rtol=1e-5)
     text = lower(plan.mod, Target(SMALL_L2))["main"].script()
-    assert len(re.findall(r"T.decl_buffer\(\(5,\), \"uint64\"\)", text)) == 2, text
+    assert len(re.findall(r"T.decl_buffer\(\(3,\), \"uint64\"\)", text)) == 2, text
 
 
 @needs_nvrtc

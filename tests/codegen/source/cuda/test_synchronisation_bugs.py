@@ -410,8 +410,8 @@ def transpose() -> Program:
 
 def look_back() -> Program:
     """65 tiles of one row, whose totals blocks hand on: two groups, and one tile more."""
-    A = te.placeholder((263_000,), "float64", name="A")
-    a = np.random.default_rng(0).integers(-9, 9, 263_000).astype("float64")
+    A = te.placeholder((532_000,), "float64", name="A")
+    a = np.random.default_rng(0).integers(-9, 9, 532_000).astype("float64")
     return [A, topi.cumsum(A)], None, [a], [a.cumsum()]
 
 
