@@ -383,6 +383,23 @@ NO_LAUNCH = {
             for ty in T.thread_binding(8, thread="threadIdx.y"):
                 B[ty] = A[ty]
 """,
+    "L has scope 'local', but is read outside the loops over threadIdx.x": """
+    L = T.decl_buffer((8,), scope="local")
+    for bx in T.thread_binding(2, thread="blockIdx.x"):
+        for tx in T.thread_binding(4, thread="threadIdx.x"):
+            L[tx] = A[bx * 4 + tx]
+        for i in range(4):
+            B[bx * 4 + i] = L[3 - i]
+""",
+    "L has scope 'local', but is read outside the loops over threadIdx.y": """
+    L = T.decl_buffer((8,), "int32", scope="local")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for ty in T.thread_binding(8, thread="threadIdx.y"):
+            L[ty] = ty
+        for _i in range(L[5]):
+            for ty in T.thread_binding(8, thread="threadIdx.y"):
+                B[ty] = A[ty]
+""",
     "loop tx over blockIdx.x stands inside another loop over blockIdx.x": """
     for bx in T.thread_binding(8, thread="blockIdx.x"):
         for tx in T.thread_binding(8, thread="blockIdx.x"):

@@ -49,6 +49,7 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     IterType,
     IterVar,
     LetStmt,
@@ -261,6 +262,8 @@ class _Inside(Rewriter):
                     "make it a kernel of its own, or put the statements inside it",
                 )
             return seq([self.place(part, running) for part in statement.seq])
+        for expr in _steering(statement):
+            self._check_memory(expr, [tag for tag in self.kernel.threads if tag not in running])
         if isinstance(statement, IfThenElse):
             other = None if statement.else_case is None else self.place(statement.else_case, running)
             condition = self.visit(statement.condition)
@@ -355,14 +358,21 @@ class _Inside(Rewriter):
         for tag in missing:
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
-        for data in stored_memory(statement):
-            seen = [tag for tag in missing if tag in self.kernel.users.get(data, ())]
-            if seen and scope_of(data) != "global" and not is_of_block(scope_of(data)):
-                axes = ", ".join(seen)
-                problem = f"{data.name} has scope {scope_of(data)!r}, but is written outside the loops over {axes}"
-                raise NotALaunch(problem, statement, "bind a loop around the statement to these axes")
+        self._check_memory(statement, missing)
         first = [self.kernel.axes[tag].equal(const(0, self.kernel.axes[tag].dtype)) for tag in missing]
         return IfThenElse(reduce(logical_and, first), body)
+
+    def _check_memory(self, node: Stmt | Expr, missing: Sequence[str]) -> None:
+        """What threads have for themselves is not what one of them finds there, or leaves there for others."""
+        several = [tag for tag in missing if not _is_one(self.kernel.extents[tag])]
+        stored = stored_memory(node)
+        for data in [*stored, *[load.buffer.data for load in collect(node, BufferLoad)]]:
+            seen = [tag for tag in several if tag in self.kernel.users.get(data, ())]
+            if seen and scope_of(data) != "global" and not is_of_block(scope_of(data)):
+                axes, what = ", ".join(seen), "written" if data in stored else "read"
+                problem = f"{data.name} has scope {scope_of(data)!r}, but is {what} outside the loops over {axes}"
+                hint = f"bind a loop around it to these axes, or put {data.name} into shared memory"
+                raise NotALaunch(problem, node, hint)
 
     def visit_LetStmt(self, let: LetStmt) -> Stmt:
         """What a thread calls its number once more is that number."""
@@ -370,6 +380,19 @@ class _Inside(Rewriter):
             self.values[let.var] = self.visit(let.value)
             return self.visit(let.body)
         return self.rebuild(let)
+
+
+def _steering(node: Stmt) -> Sequence[Expr]:
+    """What a statement around bound loops asks."""
+    if isinstance(node, IfThenElse):
+        return (node.condition,)
+    if isinstance(node, For):
+        return node.min, node.extent
+    return (node.value,) if isinstance(node, (LetStmt, AttrStmt)) else ()
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, IntImm) and extent.value == 1
 
 
 def _has_bound(statement: Stmt) -> bool:
@@ -393,7 +416,7 @@ def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:
         elif isinstance(node, (BufferLoad, BufferStore)):
             result.setdefault(node.buffer.data, set()).update(running)
         if isinstance(node, (IfThenElse, LetStmt, For, AttrStmt)) and _has_bound(node):  # every thread asks
-            for part in (node.condition,) if isinstance(node, IfThenElse) else _numbers(node):
+            for part in _steering(node):
                 pre_order_visit(part, everyone)
         return True
 
@@ -403,10 +426,6 @@ def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:
 
     pre_order_visit(body, look)
     return result
-
-
-def _numbers(node: LetStmt | For | AttrStmt) -> Sequence[Expr]:
-    return (node.min, node.extent) if isinstance(node, For) else (node.value,)
 
 
 def _uses_memory(statement: Stmt, data: Var) -> bool:
