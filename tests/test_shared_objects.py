@@ -50,7 +50,7 @@ def shared(request) -> ir.Expr:
 
 @pytest.fixture(autouse=True)
 def places(monkeypatch):
-    """How many places a walk goes to before it gives up: fewer than usual, as to walk to the usual end takes seconds."""
+    """A walk gives up after fewer places than usual: to the usual end it takes seconds."""
     for module in ("program_size", "sharing", "structural", "visitor"):
         monkeypatch.setattr(f"loopwright.ir.{module}.MOST_PLACES", 100_000)
     monkeypatch.setattr("loopwright.script.printer.expressions.MOST_PLACES", 100_000)

@@ -174,7 +174,8 @@ def test_an_encoder():
 
 def test_a_decoder():
     compiled = held_against_float64(seeded(Decoder(24, 3, 2)), words(2, 7))
-    at_any_size(in_float64(Decoder(24, 3, 1)), (words(2, 7),), ({0: BATCH, 1: LENGTH},), (words(1, 13),), (words(3, 2),))
+    sizes = {0: BATCH, 1: LENGTH}
+    at_any_size(in_float64(Decoder(24, 3, 1)), (words(2, 7),), (sizes,), (words(1, 13),), (words(3, 2),))
     # The embedding is the weight of the last product too: it is there once.
     constants = {id(one.data) for one in _constants(compiled.mod["main"]) if one.data.shape == (100, 24)}
     assert len(constants) == 1
