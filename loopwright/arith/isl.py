@@ -44,6 +44,10 @@ OPERATIONS_A_SECOND: Final = 2_000_000  # what a larger limit counts as, on a ma
 FIRST_SLICE: Final = 200_000
 FIRST_SLICE_WITH_DIVISIONS: Final = 1_000
 GROWTH: Final = 4
+# After a first attempt as quick as most are, the next one may take as many operations as half of all questions with
+# divisions need: small slices took a quarter of the time of proofs. Operations that become slow do so gradually.
+QUICK: Final = 0.02  # seconds
+SLICE_AFTER_QUICK: Final = 64_000
 
 MOST_PLACES: Final = 200_000  # of an expression as a tree; one that holds one object in many places could need 2**40
 
@@ -166,7 +170,8 @@ def within_budget(
         affordable = int(operations * (allowed - spent) / (2 * took))
         if affordable < 2 * operations:
             raise BudgetExceeded(limit, f"the question is still open after {spent:.1f} s and {operations:,} operations")
-        operations = min(limit, GROWTH * operations, affordable)
+        wanted = max(GROWTH * operations, SLICE_AFTER_QUICK if took < QUICK else 0)
+        operations = min(limit, wanted, affordable)
 
 
 @contextmanager

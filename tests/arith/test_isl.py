@@ -72,7 +72,12 @@ def test_slow_operations_are_counted_by_the_clock(levels: int) -> None:
     assert smallest_point({I: Range(5, 6)}, []) == {I: 5}
 
 
-def test_a_question_is_asked_again_under_a_larger_limit() -> None:
+@pytest.mark.parametrize(("quick", "limits"), [(0.0, [1_000, 4_000, 16_000]), (0.5, [1_000, 64_000, 256_000])])
+def test_a_question_is_asked_again_under_a_larger_limit(
+    monkeypatch: pytest.MonkeyPatch, quick: float, limits: list[int]
+) -> None:
+    """Where the first attempt was quick, under one that most questions do not reach."""
+    monkeypatch.setattr("loopwright.arith.isl.QUICK", quick)
     asked: list[int] = []
 
     def question(ctx: object) -> int:
@@ -83,8 +88,8 @@ def test_a_question_is_asked_again_under_a_larger_limit() -> None:
                 domain = domain.subtract(domain.fix_val(dim_type.set, 0, Val(3, context=context())))
         return 7
 
-    assert within_budget(question, divisions=20) == 7
-    assert asked == [1_000, 4_000, 16_000]
+    assert within_budget(question, divisions=20, seconds=10) == 7
+    assert asked == limits
 
 
 def test_an_expression_of_shared_parts_is_not_written_out() -> None:

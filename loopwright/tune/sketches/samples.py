@@ -10,7 +10,7 @@ A decision is what the trace holds: a list of factors, a number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from random import Random
@@ -37,6 +37,7 @@ class Sample:
     table: Ints  # (decisions, numbers of one)
     weights: tuple[float, ...] = ()  # none: all alike
     most: int = -1  # of the last factor of a tile; -1 for any
+    known: dict[int, Ints] = field(default_factory=dict, compare=False, repr=False)  # neighbours that were asked for
 
     def draw(self, random: np.random.Generator, count: int) -> Ints:
         """Positions in the table."""
@@ -62,10 +63,14 @@ class Sample:
 
     def neighbours(self, row: int) -> Ints:
         """The decisions that one divisor moved from a factor to another makes; all others where it is no tile."""
-        if self.kind != "SamplePerfectTile":
-            return np.flatnonzero(np.arange(len(self.table)) != row)
-        differs = self.table != self.table[row]
-        return np.flatnonzero(differs.sum(axis=1) == 2)
+        result = self.known.get(row)
+        if result is None:
+            if self.kind != "SamplePerfectTile":
+                result = np.flatnonzero(np.arange(len(self.table)) != row)
+            else:
+                result = np.flatnonzero((self.table != self.table[row]).sum(axis=1) == 2)
+            self.known[row] = result
+        return result
 
 
 def samples_of(trace: Trace) -> tuple[Sample, ...]:

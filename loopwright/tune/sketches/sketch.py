@@ -49,12 +49,15 @@ class Sketch:
 
     def noted(self, keys: Sequence[str]) -> int | None:
         """The sample whose number an annotation with one of the keys holds."""
-        for inst in self.trace.insts:
-            if str(inst.kind) == "Annotate" and inst.attrs["ann_key"] in keys:
-                for column, sample in enumerate(self.samples):
-                    if inst.attrs["ann_val"] is self.trace.insts[sample.position].outputs[0]:
-                        return column
-        return None
+        return next((column for key, column in self._notes if key in keys), None)
+
+    @cached_property
+    def _notes(self) -> tuple[tuple[str, int], ...]:
+        """The keys of annotations that hold a sampled number, and its sample."""
+        made = {id(self.trace.insts[sample.position].outputs[0]): k for k, sample in enumerate(self.samples)}
+        notes = [inst.attrs for inst in self.trace.insts if str(inst.kind) == "Annotate"]
+        numbers = [(str(note["ann_key"]), made.get(id(note["ann_val"]))) for note in notes]
+        return tuple([(key, column) for key, column in numbers if column is not None])
 
     def draw(self, random: np.random.Generator, count: int) -> Ints:
         """Rows of decisions at random, (count, samples)."""

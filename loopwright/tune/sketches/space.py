@@ -119,13 +119,18 @@ class SketchSpace:
 
     def mutate(self, rows: Integers, random: np.random.Generator) -> Integers:
         """For each row another one, by a mutator drawn by its probability; rows that none can change stay."""
-        return np.stack([self._mutated(row, random) for row in rows]) if len(rows) else rows
+        if not len(rows):
+            return rows
+        # The least of exponential numbers, each divided by its share, is drawn by its share.
+        shares = np.asarray([share for _, share in self.mutators])
+        orders = (random.standard_exponential((len(rows), len(shares))) / shares).argsort(axis=1)
+        return np.stack([self._mutated(row, order, random) for row, order in zip(rows, orders.tolist(), strict=True)])
 
-    def _mutated(self, row: Integers, random: np.random.Generator) -> Integers:
+    def _mutated(self, row: Integers, order: Sequence[int], random: np.random.Generator) -> Integers:
+        """The row changed by the first of the mutators that can."""
         sketch = self.sketches[int(row[0])]
         used = 1 + len(sketch.samples)
-        shares = np.asarray([share for _, share in self.mutators])
-        for which in random.choice(len(shares), len(shares), replace=False, p=shares / shares.sum()):
+        for which in order:
             changed = self.mutators[which][0].apply(sketch, row[1:used], random)
             if changed is not None:
                 result = row.copy()

@@ -9,19 +9,16 @@ import pytest
 
 import loopwright as lw
 from loopwright import autosched, te, topi
+from tests.autosched.gpu.emulated import EMULATED, Emulated, Program
+from tests.autosched.gpu.emulated import check as check_programs
 
-EMULATED = "cuda -model=emulated"
 RNG = np.random.default_rng(0)
 
 
 def check(args, given, *wanted, rtol=1e-6):
     """Build by rule, run emulated, compare; the plan in words and the kernels' text."""
-    module = lw.build(args, target=EMULATED, autosched=True)
-    results = [np.zeros(want.shape, want.dtype) for want in wanted]
-    module(*given, *results)
-    for result, want in zip(results, wanted, strict=True):
-        np.testing.assert_allclose(result, want, rtol=rtol)
-    return autosched.apply(args, EMULATED).explain(), module.get_source()
+    made = check_programs(Program(args, given, wanted), rtol=rtol)
+    return made.plans[0].explain(), made.source
 
 
 def values(*shape, dtype="float32"):
@@ -32,19 +29,15 @@ TYPES = ("float32", "float16", "int8", "uint8", "bool", "int64", "float64")
 
 
 def test_copies_are_vectors_of_16_bytes():
-    inputs, outputs, given = [], [], []
+    programs, all_widest = [], []
     for dtype in TYPES:
         lanes = 16 // np.dtype(dtype).itemsize
         for n in (lanes - 1, 256 * lanes + 1):
-            A = te.placeholder((n,), dtype, name="A")
-            B = topi.identity(A)
-            plan = autosched.apply([A, B], EMULATED).explain()
-            widest = lanes if n >= lanes else lanes // 2
-            assert f"vectors of {widest}" in plan if widest > 1 else "single elements" in plan
-            inputs.append(A)
-            outputs.append(B)
-            given.append(values(n, dtype=dtype))
-    check([*inputs, *outputs], given, *given)  # all kernels in one library: it is one call of the C++ compiler
+            A, a = te.placeholder((n,), dtype, name="A"), values(n, dtype=dtype)
+            programs.append(Program([A, topi.identity(A)], [a], [a]))
+            all_widest.append(lanes if n >= lanes else lanes // 2)
+    for plan, widest in zip(check_programs(*programs).plans, all_widest, strict=True):
+        assert (f"vectors of {widest}" if widest > 1 else "single elements") in plan.explain()
 
 
 def test_all_threads_but_the_last_run_without_guards():
@@ -73,18 +66,15 @@ def test_a_block_has_a_few_kibibytes_of_each_operand():
 
 
 def test_a_row_is_added_to_all_rows():
-    args, given, wanted = [], [], []
+    programs = []
     for columns in (1, 3, 70, 72):
         A = te.placeholder((100, columns), name="A")
         R = te.placeholder((columns,), name="R")
         C = te.placeholder((100, 1), name="C")
         B = topi.add(A, topi.multiply(R, C))
-        assert "vectors of 4" in autosched.apply([A, R, C, B], EMULATED).explain()
         a, r, c = values(100, columns), values(columns), values(100, 1)
-        args.append([A, R, C, B])
-        given += [a, r, c]
-        wanted.append(a + r * c)
-    check([arg for group in args for arg in group[:3]] + [group[3] for group in args], given, *wanted, rtol=1e-5)
+        programs.append(Program([A, R, C, B], [a, r, c], [a + r * c]))
+    assert all(["vectors of 4" in plan.explain() for plan in check_programs(*programs, rtol=1e-5).plans])
 
 
 def test_rows_that_begin_anywhere_are_done_by_elements():
@@ -100,13 +90,13 @@ def test_open_sizes():
     A, R = te.placeholder((n, m), name="A"), te.placeholder((m,), name="R")
     B = te.compute((n, m), lambda i, j: A[i, j] + R[j], name="B")
     C = te.compute((n, m), lambda i, j: A[i, j] * 2, name="C")
-    plan = autosched.apply([A, R, B, C], EMULATED).explain()
+    made = Emulated([A, R, B, C])
+    plan = made.plans[0].explain()
     assert "each block a piece of a row" in plan and "default binding" not in plan
-    module = lw.build([A, R, B, C], target=EMULATED, autosched=True)
     for shape in ((1, 1), (7, 3), (33, 64), (5, 1030), (0, 3), (3, 0)):
         a, r = values(*shape), values(shape[1])
         b, c = np.zeros(shape, "float32"), np.zeros(shape, "float32")
-        module(a, r, b, c)
+        made.functions[0](a, r, b, c)
         np.testing.assert_array_equal(b, a + r)
         np.testing.assert_array_equal(c, a * 2)
 
@@ -134,17 +124,16 @@ def test_cells_that_are_only_moved(axis):
     a, b, i = values(20, 64), values(20, 64), RNG.integers(0, 20, 9).astype("int32")
     before, after = [0, 0], [0, 0]
     before[axis], after[axis] = 4, 3
-    moved = [
-        (topi.take(A, I, axis=axis), np.take(a, i, axis)),
-        (topi.concatenate([A, B], axis), np.concatenate([a, b], axis)),
-        (topi.nn.pad(A, before, after), np.pad(a, list(zip(before, after, strict=True)))),
-        (topi.strided_slice(A, [1, 2], [19, 60], [2, 3]), a[1:19:2, 2:60:3]),
-        (topi.reshape(A, (64, 20)), a.reshape(64, 20)),
-        (topi.flip(A, axis), np.flip(a, axis)),
-        (topi.repeat(A, 3, axis), np.repeat(a, 3, axis)),
-        (topi.tile(A, (2, 3)), np.tile(a, (2, 3))),
-    ]
-    check([A, B, I, *[one for one, _ in moved]], [a, b, i], *[want for _, want in moved])
+    check_programs(
+        Program([A, I, topi.take(A, I, axis=axis)], [a, i], [np.take(a, i, axis)]),
+        Program([A, B, topi.concatenate([A, B], axis)], [a, b], [np.concatenate([a, b], axis)]),
+        Program([A, topi.nn.pad(A, before, after)], [a], [np.pad(a, list(zip(before, after, strict=True)))]),
+        Program([A, topi.strided_slice(A, [1, 2], [19, 60], [2, 3])], [a], [a[1:19:2, 2:60:3]]),
+        Program([A, topi.reshape(A, (64, 20))], [a], [a.reshape(64, 20)]),
+        Program([A, topi.flip(A, axis)], [a], [np.flip(a, axis)]),
+        Program([A, topi.repeat(A, 3, axis)], [a], [np.repeat(a, 3, axis)]),
+        Program([A, topi.tile(A, (2, 3))], [a], [np.tile(a, (2, 3))]),
+    )
 
 
 def test_several_results_of_mixed_types():
@@ -210,20 +199,17 @@ def test_channels_that_are_few_are_one_thread():
 
 
 def test_channels_that_become_neighbours_are_interleaved():
-    inputs, outputs, given, wanted = [], [], [], []
+    programs = []
     for dtype, channels, shape in (("float32", 2, (5, 12)), ("float16", 4, (3, 70)), ("int8", 2, (264,))):
         parts = [te.placeholder(shape, dtype, name=f"A{k}") for k in range(channels)]
-        stacked = topi.stack(parts, -1)
-        assert "interleaved in registers" in autosched.apply([*parts, stacked], EMULATED).explain()
         a = [values(*shape, dtype=dtype) for _ in parts]
-        inputs += parts
-        given += a
-        outputs.append(stacked)
-        wanted.append(np.stack(a, -1))
+        programs.append(Program([*parts, topi.stack(parts, -1)], a, [np.stack(a, -1)]))
     P, B = te.placeholder((3, 2, 44), name="P"), te.placeholder((2,), name="B")
     pixels = te.compute((3, 44, 2), lambda n, i, c: P[n, c, i] * B[c], name="pixels")
     p, b = values(3, 2, 44), values(2)
-    check([*inputs, P, B, *outputs, pixels], [*given, p, b], *wanted, p.transpose(0, 2, 1) * b)
+    programs.append(Program([P, B, pixels], [p, b], [p.transpose(0, 2, 1) * b]))
+    stacked = check_programs(*programs, rtol=1e-6).plans[:3]
+    assert all(["interleaved in registers" in plan.explain() for plan in stacked])
 
 
 def test_channels_that_no_vectors_hold_are_not_interleaved():
@@ -233,17 +219,12 @@ def test_channels_that_no_vectors_hold_are_not_interleaved():
 
 
 def test_padded_rows_are_loaded_one_by_one_and_stored_together():
-    inputs, outputs, given, wanted = [], [], [], []
-    for dtype, shape, lanes in (("float32", (3, 5, 8), 2), ("float16", (4, 5, 18), 4), ("int8", (2, 3, 6), 8)):
-        A = te.placeholder(shape, dtype, name="A")
-        padded = topi.nn.pad(A, (0, 1, 1), (0, 1, 1))
-        plan = autosched.apply([A, padded], EMULATED).explain()
-        assert f"vectors of {lanes}: 8 bytes are one store; which load a thread does differs" in plan
-        inputs.append(A)
-        outputs.append(padded)
-        given.append(values(*shape, dtype=dtype))
-        wanted.append(np.pad(given[-1], ((0, 0), (1, 1), (1, 1))))
-    check([*inputs, *outputs], given, *wanted)
+    programs = []
+    for dtype, shape in (("float32", (3, 5, 8)), ("float16", (4, 5, 18)), ("int8", (2, 3, 6))):
+        A, a = te.placeholder(shape, dtype, name="A"), values(*shape, dtype=dtype)
+        programs.append(Program([A, topi.nn.pad(A, (0, 1, 1), (0, 1, 1))], [a], [np.pad(a, ((0, 0), (1, 1), (1, 1)))]))
+    for plan, lanes in zip(check_programs(*programs).plans, (2, 4, 8), strict=True):
+        assert f"vectors of {lanes}: 8 bytes are one store; which load a thread does differs" in plan.explain()
     odd = te.placeholder((3, 5, 7), name="A")
     assert "single elements" in autosched.apply([odd, topi.nn.pad(odd, (0, 1, 1), (0, 1, 1))], EMULATED).explain()
 
@@ -280,10 +261,11 @@ def test_rows_as_long_as_a_block_are_picked_in_vectors():
 def test_a_bilinear_resize_shares_what_neighbours_compute():
     A = te.placeholder((2, 3, 8, 9), name="A")
     B = topi.image.resize2d(A, [0.0] * 4, (16, 20), "NCHW", "linear")
-    plan = autosched.apply([A, B], EMULATED).explain()
+    made = Emulated([A, B])
+    plan = made.plans[0].explain()
     assert "vectors of 4: 16 bytes are one store, and much of what is computed is the same" in plan
     assert plan.count(": element-wise") == 3  # two tables of weights, and all else together
     a, b, wanted = values(2, 3, 8, 9), np.zeros((2, 3, 16, 20), "float32"), np.zeros((2, 3, 16, 20), "float32")
-    lw.build([A, B], target=EMULATED, autosched=True)(a, b)
+    made.functions[0](a, b)
     lw.build([A, B], target="llvm")(a, wanted)
     np.testing.assert_allclose(b, wanted, rtol=1e-5)

@@ -8,23 +8,10 @@ import pytest
 import loopwright as lw
 from loopwright import autosched, te, topi
 from loopwright.autosched.gpu.rules import transpose
-from loopwright.codegen.source.cuda.emulate import ORDERS
+from tests.autosched.gpu.emulated import EMULATED, Emulated, Program, check
 
-EMULATED = "cuda -model=emulated"
 H200 = "nvidia/nvidia-h200"
 RNG = np.random.default_rng(0)
-
-
-def check(args, given, wanted):
-    """All transposes of a program at once: it is one call of the C++ compiler."""
-    module = lw.build(args, target=EMULATED, autosched=True)
-    for order in ORDERS:
-        module.set_thread_order(order)
-        results = [np.zeros(want.shape, want.dtype) for want in wanted]
-        module(*given, *results)
-        for result, want in zip(results, wanted, strict=True):
-            np.testing.assert_array_equal(result, want)
-    return module.get_source()
 
 
 def values(shape, dtype="float32"):
@@ -54,16 +41,12 @@ ARRAYS = [
 
 @pytest.mark.parametrize("permutations", [MATRICES, ARRAYS], ids=["matrices", "arrays"])
 def test_permutations(permutations):
-    inputs, outputs, given, wanted = [], [], [], []
+    programs = []
     for shape, axes, dtype in permutations:
-        A = te.placeholder(shape, dtype, name="A")
-        B = topi.transpose(A, axes)
-        assert ": transpose" in rule([A, B]) and "refused" not in rule([A, B])
-        inputs.append(A)
-        outputs.append(B)
-        given.append(values(shape, dtype))
-        wanted.append(given[-1].transpose(axes))
-    check([*inputs, *outputs], given, wanted)
+        A, a = te.placeholder(shape, dtype, name="A"), values(shape, dtype)
+        programs.append(Program([A, topi.transpose(A, axes)], [a], [a.transpose(axes)]))
+    for plan in check(*programs, orders=True).plans:
+        assert ": transpose" in plan.explain() and "refused" not in plan.explain()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +77,7 @@ def test_threads_of_a_warp_are_in_different_banks():
     for dtype in ("float32", "float16", "int8"):
         A = te.placeholder((256, 256), dtype, name="A")
         a = values((256, 256), dtype)
-        sources.append(check([A, topi.transpose(A)], [a], [a.T]))
+        sources.append(check(Program([A, topi.transpose(A)], [a], [a.T]), orders=True).source)
     assert "threadIdx_x * 33 + " in sources[0]
     assert "threadIdx_x * 130 + " in sources[1]  # 65 words
     assert "threadIdx_x * 516 + " in sources[2]  # 129 words
@@ -138,7 +121,7 @@ def test_stores_begin_at_sectors(monkeypatch):
 def test_all_threads_inside_load_without_guards():
     A = te.placeholder((100, 70), name="A")
     a = values((100, 70))
-    source = check([A, topi.transpose(A)], [a], [a.T])
+    source = check(Program([A, topi.transpose(A)], [a], [a.T]), orders=True).source
     assert source.count("} else {") >= 2
 
 
@@ -149,19 +132,25 @@ def test_element_wise_work_around_it():
     scaled = te.compute((70, 40), lambda i, j: A[j, i] * 2 + C[j] * D[i, j], name="scaled")
     both = te.compute((70, 40), lambda i, j: A[j, i] + E[j, i] * A[j, i], name="both")
     wider = te.compute((32, 64), lambda i, j: H[j, i].astype("float32") + 1, name="wider")
-    assert "v_i in A, E" in rule([A, E, both])
     a, e, c, d, h = values((40, 70)), values((40, 70)), values(40), values((70, 40)), values((64, 32), "float16")
-    wanted = [a.T * 2 + c * d, a.T + e.T * a.T, h.T.astype("float32") + np.float32(1)]
-    check([A, E, C, D, H, scaled, both, wider], [a, e, c, d, h], wanted)
+    made = check(
+        Program([A, C, D, scaled], [a, c, d], [a.T * 2 + c * d]),
+        Program([A, E, both], [a, e], [a.T + e.T * a.T]),
+        Program([H, wider], [h], [h.T.astype("float32") + np.float32(1)]),
+        orders=True,
+    )
+    assert "v_i in A, E" in made.plans[1].explain()
 
 
 def test_flat_operands_and_reshapes():
     F, A = te.placeholder((2800,), name="F"), te.placeholder((70, 40), name="A")
     flat = te.compute((70, 40), lambda i, j: F[j * 70 + i], name="flat")
     shaped = topi.transpose(topi.reshape(A, (35, 80)))
-    assert ": transpose" in rule([F, flat]) and ": transpose" in rule([A, shaped])
     f, a = values(2800), values((70, 40))
-    check([F, A, flat, shaped], [f, a], [f.reshape(40, 70).T, a.reshape(35, 80).T])
+    made = check(
+        Program([F, flat], [f], [f.reshape(40, 70).T]), Program([A, shaped], [a], [a.reshape(35, 80).T]), orders=True
+    )
+    assert all([": transpose" in plan.explain() for plan in made.plans])
 
 
 def test_short_rows_are_element_wise():
@@ -181,14 +170,14 @@ def test_open_sizes():
     A, P = te.placeholder((n, m), name="A"), te.placeholder((n, 20), name="P")
     B = te.compute((m, n), lambda i, j: A[j, i] * 2, name="B")
     Q = te.compute((20, n), lambda i, j: P[j, i] * 2, name="Q")
-    assert ": transpose" in rule([A, B]) and ": transpose" in rule([P, Q])
-    module = lw.build([A, P, B, Q], target=EMULATED, autosched=True)
-    source = module.get_source("host")
-    assert "32768" in source  # blocks along y at most, where a dimension is cut in two
+    made = Emulated([A, B], [P, Q])
+    assert all([": transpose" in plan.explain() for plan in made.plans])
+    assert "32768" in made.library.get_source("host")  # blocks along y at most, where a dimension is cut in two
     for shape in ((1, 1), (33, 65), (64, 20), (0, 4)):
         a, p = values(shape), values((shape[0], 20))
         b, q = np.zeros(shape[::-1], "float32"), np.zeros((20, shape[0]), "float32")
-        module(a, p, b, q)
+        made.functions[0](a, b)
+        made.functions[1](p, q)
         np.testing.assert_array_equal(b, a.T * 2)
         np.testing.assert_array_equal(q, p.T * 2)
 
@@ -197,16 +186,15 @@ def test_open_sizes():
 def test_open_sizes_of_narrow_types_are_squares(dtype, lanes):
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), dtype, name="A")
-    args = [A, topi.transpose(A)]
-    assert f"squares of {lanes} × {lanes} transposed in registers" in rule(args)
-    module = lw.build(args, target=EMULATED, autosched=True)
+    made = Emulated([A, topi.transpose(A)])
+    assert f"squares of {lanes} × {lanes} transposed in registers" in made.plans[0].explain()
     for shape in ((1, 1), (64, 132), (65, 130), (130, 67), (0, 4)):
         a = values(shape, dtype)
         for start in (0, 1):  # the second one is not aligned
             memory = np.zeros(a.size + 1, dtype)[start : start + a.size].reshape(shape)
             memory[...] = a
             b = np.zeros(shape[::-1], dtype)
-            module(memory, b)
+            made.functions[0](memory, b)
             np.testing.assert_array_equal(b, a.T)
 
 

@@ -18,5 +18,5 @@ class MutateComputeLocation(Mutator):
         places = [k for k, sample in enumerate(sketch.samples) if sample.kind == "SampleComputeLocation"]
         if not places:
             return None
-        column = int(random.choice(places))
-        return self.changed(row, column, int(random.choice(sketch.samples[column].neighbours(int(row[column])))))
+        column = self.one_of(places, random)
+        return self.changed(row, column, self.one_of(sketch.samples[column].neighbours(int(row[column])), random))

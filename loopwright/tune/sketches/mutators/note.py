@@ -19,4 +19,4 @@ class MutateNote(Mutator):
         if column is None:
             return None
         others = sketch.samples[column].neighbours(int(row[column]))
-        return self.changed(row, column, int(random.choice(others))) if len(others) else None
+        return self.changed(row, column, self.one_of(others, random)) if len(others) else None

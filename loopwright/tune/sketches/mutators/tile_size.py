@@ -20,5 +20,5 @@ class MutateTileSize(Mutator):
         for column in random.permutation(tiles):
             others = samples[column].neighbours(int(row[column]))
             if len(others):
-                return self.changed(row, int(column), int(random.choice(others)))
+                return self.changed(row, int(column), self.one_of(others, random))
         return None
