@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from loopwright.analysis.memory_owners import written_owners
 from loopwright.analysis.thread_axes import axis_of
 from loopwright.analysis.thread_extents import extent_hint, find_mismatch_of_extents
 from loopwright.analysis.thread_regions import write_regions
@@ -92,6 +93,9 @@ def _shares_more(loop: For, old: Path, new: Path) -> bool:
 
 def owned_memory(statement: Stmt) -> list[Buffer]:
     """The buffers whose memory is not one for all: who sees what in them depends on the loops that are bound."""
+    told = written_owners(statement)  # what it says of a statement is kept
+    if told is not None:
+        return list(told)
     result: dict[Buffer, None] = {}
 
     def look(node: Node) -> None:

@@ -129,6 +129,7 @@ class _Kernel:
         self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads
         self.known: dict[tuple[Earlier, Access, tuple[Var, ...], bool], bool] = {}
+        self.touched: dict[Node, list[Access]] = {}  # loops are looked at until nothing is added
 
     def insert(self, statement: Stmt) -> Stmt:
         if is_barrier(statement):
@@ -221,8 +222,12 @@ class _Kernel:
         return isinstance(statement, For) and not (self.is_theirs(statement.min) or self.is_theirs(statement.extent))
 
     def accesses(self, statement: Stmt | Expr) -> list[Access]:
-        nodes = [*collect(statement, BufferLoad, BufferStore), *collect(statement, Call)]
-        return list(dict.fromkeys([access for node in nodes for access in self.by_node.get(node, ())]))
+        result = self.touched.get(statement)
+        if result is None:
+            nodes = [*collect(statement, BufferLoad, BufferStore), *collect(statement, Call)]
+            found = [access for node in nodes for access in self.by_node.get(node, ())]
+            result = self.touched[statement] = list(dict.fromkeys(found))
+        return result
 
     def meet(self, earlier: Earlier, later: Access, certain: bool = False) -> bool:
         """Whether two threads of a block may touch one cell by these accesses, one of them writing; or certainly do."""

@@ -26,8 +26,8 @@ from loopwright.ir.passes import function_pass
 from loopwright.ir.verifier import NotWellFormed, verify
 
 
-def _sunk(function: PrimFunc, buffer: Buffer) -> PrimFunc:
-    """The function with the buffer allocated as far in as can be."""
+def _sunk(function: PrimFunc, buffer: Buffer, is_careful: bool) -> PrimFunc:
+    """The function with the buffer allocated as far in as can be; `is_careful`: its start values, too."""
     loops = _loops_around(function, buffer)
     scope = scope_of(buffer.data)
     for depth in reversed(range(len(loops))):
@@ -35,7 +35,7 @@ def _sunk(function: PrimFunc, buffer: Buffer) -> PrimFunc:
         is_own = all([loop.thread_binding is not None and is_per(scope, tag_of(loop)) for loop in around])
         move = with_own_memory if is_own else with_private_memory
         after = move(function, loops[depth].loop_var, buffer)
-        if after is not None and _has_inits_inside(after):
+        if after is not None and (not is_careful or _has_inits_inside(after)):
             return after
     return function
 
@@ -87,6 +87,11 @@ def sink_allocations(func: PrimFunc) -> PrimFunc:
             listed.extend([buffer for buffer in node.alloc_buffers if scope_of(buffer.data) != "global"])
 
     pre_order_visit(func.body, look)
-    for buffer in listed:
-        func = _sunk(func, buffer)
-    return func
+    result = func
+    for is_careful in (False, True):  # start values are nearly always inside: one look at the end
+        result = func
+        for buffer in listed:
+            result = _sunk(result, buffer, is_careful)
+        if result is func or is_careful or _has_inits_inside(result):
+            break
+    return result
