@@ -15,7 +15,7 @@ from tests.check_rules import check
 from tests.random_unscheduled import random_unscheduled
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + programs(6, 400)))
+@pytest.mark.parametrize("seed", range(100, 100 + programs(6, 200)))
 def test_programs_that_rules_schedule(seed):
     verdict = check(seed)
     assert verdict.kind == "right", verdict.why
