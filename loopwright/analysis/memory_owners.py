@@ -62,8 +62,8 @@ _MOST: Final = 16384
 def written_owners(body: Stmt) -> Owners | None:
     """Of each buffer outside global memory that is used, whose it is; None where the text does not tell.
 
-    It does not where such memory is allocated inside thread loops, or seen under two names; where threads take turns
-    at a reduction; where threads are launched by an attribute, or addresses taken.
+    It does not where such memory is allocated inside thread loops, or seen through windows; where threads take turns at
+    a reduction; where threads are launched by an attribute, or addresses taken.
     """
     if len(_KNOWN) > _MOST:
         _KNOWN.clear()

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from statistics import median
@@ -83,7 +84,7 @@ class _Round:
     rows: Integers
     batch: Batch
     candidates: list[Candidate]
-    builds: Iterator[tuple[int, Built]]
+    builds: Generator[tuple[int, Built], None, None]
 
 
 @dataclass
@@ -191,7 +192,7 @@ class TaskSearch:
 
         Who stands then is recorded as final: that is what a build takes from the database.
         """
-        self._ahead = None
+        self._drop_ahead()
         if self.incumbent is None or self.rule is None:
             return None
         if self.incumbent.built is not self.rule:
@@ -217,9 +218,13 @@ class TaskSearch:
         return _Round(space, rows, batch, candidates, self.measurer.build_each(self.task.as_called, jobs))
 
     def _try(self, begun: _Round, next_count: int = 0) -> list[Trial]:
-        seen = self._seen_of(begun.space)
         done: list[Trial] = []
-        start = time.monotonic()
+        with closing(begun.builds):
+            self._judge_all(begun, next_count, done)
+        return done
+
+    def _judge_all(self, begun: _Round, next_count: int, done: list[Trial]) -> None:
+        seen, start = self._seen_of(begun.space), time.monotonic()
         for number, built in begun.builds:
             if next_count > 0 and len(done) == len(begun.rows) - 1 and self.has_time():
                 self._ahead = self._propose(next_count)  # it knows all results but one
@@ -232,7 +237,13 @@ class TaskSearch:
             self.usual += (took - self.usual) / len(self.trials)
             if not self.has_time():
                 break  # the others were proposed, and are lost: the time is up
-        return done
+
+    def _drop_ahead(self) -> None:
+        """End what was begun for a round that does not come; another search may propose it again."""
+        if self._ahead is not None:
+            self._ahead.builds.close()
+            self._seen_of(self._ahead.space).forget(self._ahead.rows)
+            self._ahead = None
 
     def _race(self, incumbent: Built, challenger: Built) -> Measured:
         start = time.monotonic()

@@ -84,6 +84,34 @@ def test_open_sizes():
         np.testing.assert_array_equal(b, a + np.float32(1))
 
 
+@T.prim_func
+def far_along(A: T.Buffer((4, 6)), B: T.Buffer((4, 6))):
+    for i in T.serial(T.int64(2147483646), T.int64(2147483650)):
+        for j in range(6):
+            with T.block("B"):
+                vi = T.axis.spatial(T.int64(4), i - T.int64(2147483646))
+                vj = T.axis.spatial(6, j)
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+
+
+def test_outer_loops_of_64_bits():
+    """Their numbers are too large for the type of the inner loop; remainders are not."""
+    sch = tir.Schedule(far_along)
+    i, j = sch.get_loops("B")
+    refused(sch, BadStepArgument, "loop j of type int32 cannot count that far", "skew", j, i, 1)
+    sch.skew(j, i, 1, 7)
+    check(sch, far_along)
+
+
+def test_large_numbers_are_refused_at_once():
+    A = te.placeholder((1 << 30, 2), "int8", name="A")
+    func = te.create_prim_func([A, te.compute((1 << 30, 2), lambda i, j: A[i, j] + A[i, j], name="B")])
+    sch = tir.Schedule(func)
+    i, j = sch.get_loops("B")
+    refused(sch, BadStepArgument, "loop j of type int32 cannot count that far", "skew", j, i, 3, 1 << 29)
+    assert sch.get(sch.skew(j, i, 6, 40_000)).extent == 2 + 40_000 - 2  # multiples of 2
+
+
 def test_a_reduction():
     A, k = te.placeholder((5, 6), name="A"), te.reduce_axis((0, 6), "k")
     func = te.create_prim_func([A, te.compute((5,), lambda i: te.sum(A[i, k], axis=k), name="S")])

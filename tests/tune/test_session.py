@@ -121,6 +121,18 @@ def test_an_interrupted_search_keeps_what_it_has(tmp_path):
     assert database.best(session.tasks[0].key, session.tasks[0].fingerprint) is not None
 
 
+def test_what_was_begun_for_a_round_that_does_not_come_may_be_proposed_again():
+    search = searched(trials=3, round_size=2).searches[0]
+    known = len(search._seen_of(search.spaces[0]).seconds)
+    search.round(2, next_count=2)
+    assert search._ahead is not None
+    builds = search._ahead.builds
+    assert len(search._seen_of(search.spaces[0]).seconds) == known + 4
+    search.finish()
+    assert search._ahead is None and next(builds, None) is None
+    assert len(search._seen_of(search.spaces[0]).seconds) == known + 2
+
+
 def test_another_space_has_its_turn_after_some_trials():
     def both(task):
         (space,) = quick_spaces(task)

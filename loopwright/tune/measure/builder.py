@@ -8,7 +8,7 @@ object and its description, the trace, and a digest of the scheduled program, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ def build_jobs(
     limits: Limits,
     processes: int,
     known: Collection[str] = (),
-) -> Iterator[tuple[int, Built]]:
+) -> Generator[tuple[int, Built], None, None]:
     """The number of each job and what was built, as they are finished; the first ones begin at once.
 
     A program whose digest is `known` already is not compiled: its failure is "duplicate".

@@ -32,6 +32,7 @@ Work = Callable[[Report], Any]
 
 _LENGTH: Final = struct.Struct("<q")
 _CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
+_SENDING: Final = 1.0  # seconds between two pieces of a result, which is larger than a pipe
 _MOST_STDERR: Final = 2000  # characters of it that a failure keeps
 
 
@@ -94,10 +95,11 @@ class _Children(Iterator[tuple[int, Any]]):
                 data = os.read(descriptor, 1 << 20)
                 child.received.extend(data)
                 _take(child)
+                child.deadline = max(child.deadline, monotonic() + _SENDING)  # it is about to send the rest
                 if not data:
                     del self.running[descriptor]
                     return child.number, _outcome(child)
-            if not ready:  # who has something to say is no longer waited for: its parent was busy
+            if not ready:  # else its parent was busy: who has something to say is heard
                 for child in self.running.values():
                     if now + max(0.0, patience) >= child.deadline:
                         del self.running[child.results]
@@ -105,8 +107,8 @@ class _Children(Iterator[tuple[int, Any]]):
         raise StopIteration
 
     def close(self) -> None:
-        """End those that run: an error, or nobody wants the rest."""
-        while self.running:
+        """End those that run: an error, or nobody wants the rest. A fork of their parent lets them be."""
+        while self.running and os.getpid() == self.ties.parent:
             _, child = self.running.popitem()
             os.kill(child.process, signal.SIGKILL)
             _bury(child)

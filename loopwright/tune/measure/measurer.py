@@ -10,7 +10,7 @@ measurer.finalists(task, [first, *best])        the best few once more, fresh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Final
@@ -146,7 +146,7 @@ class Measurer:
             results[number] = built
         return results
 
-    def build_each(self, task: Task, jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Built]]:
+    def build_each(self, task: Task, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Built], None, None]:
         """The same, as they are finished; the first ones begin before they are asked for."""
         known = self._digests(task)
         done = build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known))
@@ -327,7 +327,9 @@ class Measurer:
         return outputs
 
 
-def _without_twins(done: Iterator[tuple[int, Built]], known: set[str]) -> Iterator[tuple[int, Built]]:
+def _without_twins(
+    done: Generator[tuple[int, Built], None, None], known: set[str]
+) -> Generator[tuple[int, Built], None, None]:
     """A program that was built at the same time as its twin is a duplicate, too; the others become known."""
     for number, built in done:
         if built.failure is None and built.digest in known:

@@ -22,6 +22,11 @@ class Seen:
     def note(self, row: Integers, seconds: float = inf) -> None:
         self.seconds[np.ascontiguousarray(row, dtype=np.int64).tobytes()] = seconds
 
+    def forget(self, rows: Integers) -> None:
+        """Rows that were proposed, and will not be measured."""
+        for row in np.ascontiguousarray(rows, dtype=np.int64):
+            self.seconds.pop(row.tobytes(), None)
+
     def new(self, rows: Integers) -> Integers:
         """The rows that are not known yet, each once."""
         fresh: dict[bytes, Integers] = {}

@@ -120,6 +120,24 @@ def test_whoever_wants_no_more_results_ends_the_children(tmp_path):
             os.kill(int(file.name), 0)
 
 
+def test_a_large_result_that_waited_for_its_parent_is_heard():
+    limits = Limits(0.4, 256 << 20)
+    for _ in range(3):
+        children = each_child([lambda _: b"x" * (1 << 20), lambda _: b"x" * (70 << 10)], limits, "build", 2)
+        time.sleep(0.6)  # longer than a build may take; a pipe holds less than the results
+        assert sorted([len(result) for _, result in children]) == [70 << 10, 1 << 20]
+
+
+def test_a_fork_of_the_parent_lets_children_be():
+    children = each_child([lambda _: time.sleep(0.3) or "done"] * 2, FEW, "build", 2)
+    process = os.fork()
+    if process == 0:
+        children.close()
+        os._exit(0)
+    os.waitpid(process, 0)
+    assert [result for _, result in children] == ["done", "done"]
+
+
 def test_children_die_with_their_parent(tmp_path):
     file = tmp_path / "process"
 

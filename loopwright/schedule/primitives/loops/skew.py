@@ -12,6 +12,9 @@ the other in memory, iterations whose number is a multiple of 4 are then those w
 
 from __future__ import annotations
 
+from math import gcd
+from typing import Final
+
 from loopwright.arith import Analyzer
 from loopwright.ir import Expr, For, ForKind, IntImm, Var, const, logical_and
 from loopwright.schedule.errors import BadStepArgument, NotSupported
@@ -19,6 +22,8 @@ from loopwright.schedule.rewrite.bindings import guard_blocks, rebind
 from loopwright.schedule.rewrite.plain_loops import check_bounds_stay, check_plain
 from loopwright.schedule.step import LoopResult, Proof, Step
 from loopwright.schedule.view import View
+
+_FEW: Final = 4096  # numbers that are looked at one by one
 
 
 def skew(view: View, loop: For, outer: For, factor: int, modulus: int | None = None) -> Step:
@@ -38,11 +43,12 @@ def skew(view: View, loop: For, outer: For, factor: int, modulus: int | None = N
 
     # Build
     dtype = loop.loop_var.dtype
-    moved: Expr = outer.loop_var.astype(dtype)
+    moved: Expr = outer.loop_var
     if modulus is None:
-        moved = moved * const(factor, dtype)
-    else:  # no product may overflow
-        moved = moved % const(modulus, dtype) * const(factor % modulus, dtype) % const(modulus, dtype)
+        moved = moved.astype(dtype) * const(factor, dtype)
+    else:  # in the type of the outer loop, whose number may be too large for the other; no product may overflow
+        modulo = const(modulus, moved.dtype)
+        moved = (moved % modulo * const(factor % modulus, moved.dtype) % modulo).astype(dtype)
     extent = Analyzer().simplify(loop.extent + const(most, dtype))
     new = For(Var(f"{loop.loop_var.name}_s", dtype), const(0, dtype), extent, ForKind.SERIAL, loop.body)
     index = new.loop_var - moved
@@ -66,21 +72,26 @@ def _most(loop: For, outer: For, factor: int, modulus: int | None) -> int:
     if not isinstance(first, IntImm) or first.value < 0:
         problem = f"loop {name} starts at {first}: iterations might be moved below 0"
         raise NotSupported("skew", problem, loop, f"sch.split({name}, [None, 1])[0] counts from 0")
-    known = isinstance(outer.extent, IntImm)
-    last = first.value + (outer.extent.value if isinstance(outer.extent, IntImm) else 0) - 1
-    if modulus is None and not known:
+    known = outer.extent.value if isinstance(outer.extent, IntImm) else None
+    if modulus is None and known is None:
         problem = f"how often loop {name} runs is not known, nor how far iterations are moved"
         raise NotSupported("skew", problem, loop, "give a modulus")
+    bits = min(loop.loop_var.dtype.bits, outer.loop_var.dtype.bits)
     if modulus is None:
-        most = last * factor
-    elif known:
-        some = range(first.value, min(last + 1, first.value + modulus))  # numbers repeat after the modulus
-        most = max([at * factor % modulus for at in some], default=0)
+        most = (first.value + known - 1) * factor if known else 0
+        largest = most
     else:
-        most = modulus - 1
-    largest = max(most, 0 if modulus is None else (modulus - 1) ** 2)
+        most, largest = _most_remainder(first.value, known, factor, modulus), modulus**2
     largest += loop.extent.value if isinstance(loop.extent, IntImm) else 0
-    if largest >= 1 << (loop.loop_var.dtype.bits - 1):
+    if largest >= 1 << (bits - 1):
         problem = f"loop {loop.loop_var.name} of type {loop.loop_var.dtype} cannot count that far"
         raise BadStepArgument("skew", problem, loop, "choose smaller numbers")
-    return max(0, most)
+    return most
+
+
+def _most_remainder(first: int, count: int | None, factor: int, modulus: int) -> int:
+    """The largest of `at * factor % modulus` over so many numbers, or a bound where they are many."""
+    common = gcd(factor, modulus)
+    if count is None or count >= min(modulus // common, _FEW):  # all multiples of the common divisor come by
+        return modulus - common
+    return max([at * factor % modulus for at in range(first, first + count)], default=0)
