@@ -262,6 +262,7 @@ def _refused(text: str, message: str) -> InternalError:
 # The parts that are made once.
 
 _making: Final = threading.Lock()
+_machines: Final = threading.local()  # LLVM's machines keep tables that they fill while they emit, without locks
 
 
 @functools.cache
@@ -275,12 +276,15 @@ def initialize() -> None:
 
 
 def target_machine(cpu: CpuDescription, opt_level: int) -> TargetMachine:
-    """LLVM's description of the machine, made once; it belongs to all who ask."""
-    with _making:
-        return _make_target_machine(cpu.triple, cpu.name, cpu.llvm_features, cpu.abi, opt_level)
+    """LLVM's description of the machine, made once in each thread."""
+    key = cpu.triple, cpu.name, cpu.llvm_features, cpu.abi, opt_level
+    known: dict[tuple[str, str, str, str, int], TargetMachine] = _machines.__dict__.setdefault("known", {})
+    if key not in known:
+        with _making:
+            known[key] = _make_target_machine(*key)
+    return known[key]
 
 
-@functools.cache
 def _make_target_machine(triple: str, name: str, features: str, abi: str, opt_level: int) -> TargetMachine:
     import llvmlite.binding as llvm
 
