@@ -79,7 +79,7 @@ def test_every_stage_of_lowering_for_c_agrees(seed):
         _compare_stages(function, random_arguments(function, seed), Target(target))
 
 
-@pytest.mark.parametrize("first", range(8000, 8040, 20))
+@pytest.mark.parametrize("first", range(8000, 8000 + programs(20, 80), 20))
 def test_c_stages_keep_every_bit_near_the_limits_of_integers(first):
     for case in limit_cases(first, 20):
         _compare_stages(case.function, case.arguments, Target(SMALL_MACHINE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from loopwright.schedule import Schedule, Trace
 from loopwright.target import Target
 from loopwright.tune import Task
 from loopwright.tune.sketches import SketchSpace, llvm_rules
+from loopwright.tune.sketches.mutators.mutator import Mutator
+from tests.campaign import programs
 
 
 def matmul(m: int, n: int, k: int) -> PrimFunc:
@@ -24,12 +28,16 @@ def task_of(func: PrimFunc) -> Task:
     return Task("task", IRModule({"main": func}), Target("llvm"))
 
 
+@cache  # its sketches take longer than most that is asked of them
+def small_space() -> SketchSpace:
+    return SketchSpace(task_of(matmul(32, 48, 64)))
+
+
 def test_a_matmul_has_packed_sketches_and_plain_ones():
-    task = task_of(matmul(32, 48, 64))
-    texts = [sketch.text for sketch in SketchSpace(task).sketches]
+    texts = [sketch.text for sketch in small_space().sketches]
     assert "C: vectors along v_j, operand 0 in panels (slab), operand 1 in panels (root)" in texts
     assert "C: vectors along v_i, operand 0 in panels (root), copied out at level 1" in texts
-    plain = SketchSpace(task, llvm_rules(packing=False)).sketches
+    plain = SketchSpace(small_space().task, llvm_rules(packing=False)).sketches
     assert [sketch.text for sketch in plain] == [
         "C: vectors along v_j, copied out at level 1",
         "C: vectors along v_j, copied out at level 2",
@@ -39,7 +47,7 @@ def test_a_matmul_has_packed_sketches_and_plain_ones():
 
 
 def test_equal_seeds_draw_equal_rows():
-    space = SketchSpace(task_of(matmul(32, 48, 64)))
+    space = small_space()
     first, again, other = [space.sample(20, np.random.default_rng(seed)) for seed in (3, 3, 4)]
     assert (first == again).all()
     assert not (first == other).all()
@@ -70,7 +78,7 @@ def test_rules_of_users_are_applied_here():
 
 
 def test_decisions_tile_the_loops_and_come_back_as_rows():
-    space = SketchSpace(task_of(matmul(32, 48, 64)))
+    space = small_space()
     for row in space.sample(50, np.random.default_rng(1)):
         candidate = space.candidate(row)
         _, i, j, k, *_ = candidate.choices
@@ -90,13 +98,30 @@ def test_rows_are_described_in_bulk():
 
 
 def test_a_mutation_changes_one_decision():
-    space, random = SketchSpace(task_of(matmul(32, 48, 64))), np.random.default_rng(2)
+    space, random = small_space(), np.random.default_rng(2)
     rows = space.sample(30, random)
     changed = space.mutate(rows, random)
     assert ((rows != changed).sum(axis=1) == 1).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+def test_mutators_are_drawn_by_their_shares():
+    class Step(Mutator):
+        def __init__(self, by: int) -> None:
+            self.by = by
+
+        def apply(self, sketch, row, random):
+            return None if self.by == 0 else self.changed(row, 0, int(row[0]) + self.by)
+
+    mutators = [(Step(0), 5.0), (Step(100), 3.0), (Step(200), 1.0)]
+    space, random = SketchSpace(task_of(matmul(32, 48, 64)), mutators=mutators), np.random.default_rng(0)
+    rows = space._drawn(2000, random)
+    steps = (space.mutate(rows, random) - rows)[:, 1]
+    assert set(steps) == {100, 200}  # the first cannot: another one does
+    assert 0.7 < (steps == 100).mean() < 0.8
+    assert space.mutate(rows[:0], random).shape == (0, rows.shape[1])
+
+
+@pytest.mark.parametrize("seed", range(programs(2, 12)))
 def test_candidates_and_their_mutations_compute_the_same(seed):
     space, random = SketchSpace(task_of(matmul(24, 40, 12))), np.random.default_rng(seed)
     rows = space._drawn(1, random)
@@ -112,11 +137,10 @@ def test_candidates_and_their_mutations_compute_the_same(seed):
 
 
 def test_the_trace_of_a_schedule_replays_from_json():
-    task = task_of(matmul(32, 48, 64))
-    space = SketchSpace(task)
+    space = small_space()
     for row in space.sample(3, np.random.default_rng(5)):
         sch = space.schedule(space.candidate(row))
-        again = Schedule(task.mod)
+        again = Schedule(space.task.mod)
         Trace.apply_json_to_schedule(sch.trace.as_json(), again)
         assert again.mod["main"].script() == sch.mod["main"].script()
         assert "loopwright.tiled" not in sch.mod["main"].script()
