@@ -23,6 +23,7 @@ from functools import reduce
 from typing import Final
 
 from loopwright.analysis.effects import stored_memory
+from loopwright.analysis.kernel_memory import flows_between_launches
 from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
@@ -60,6 +61,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    While,
     any_node,
     any_statement,
     collect,
@@ -111,7 +113,8 @@ class NotALaunch(LoweringError, ValueError):
 class _Kernels(Rewriter):
     """Finds kernels, and the allocations that belong inside them."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: PrimFunc) -> None:
+        self.function = function
         self.waiting: dict[Var, list[Allocate | DeclBuffer]] = {}  # memory of blocks and threads, from outside
         self.kernels: dict[Var, list[Stmt]] = {}  # the kernels that use it
 
@@ -129,12 +132,23 @@ class _Kernels(Rewriter):
             raise NotALaunch(problem, node, "move all its uses under the bound loops, or give it scope global")
         del self.waiting[data]
         kernels = self.kernels.pop(data, [])
-        readers = [kernel for kernel in kernels if _reads_first(kernel, data)]
-        if readers and len(kernels) > 1:
-            problem = f"one kernel reads {data.name} of scope {scope_of(data)!r}, which another kernel has written"
-            hint = f"compute {data.name} inside the kernel that reads it (compute_at), or give it scope global"
-            raise NotALaunch(f"{problem}: such memory ends with its kernel", readers[0], hint)
+        if len(kernels) > 1 or (kernels and _is_launched_again(node.body, data)):
+            self._check_flow(node, len(kernels) > 1)
         return body
+
+    def _check_flow(self, node: Allocate, are_several: bool) -> None:
+        """Raise NotALaunch where a launch may read what another one has written."""
+        data = node.buffer_var
+        touched = [access.buffer for kind in (BufferLoad, BufferStore) for access in collect(node.body, kind)]
+        buffers = dict.fromkeys([buffer for buffer in touched if buffer.data is data])
+        flows = [flows_between_launches(self.function, buffer) for buffer in buffers] if len(buffers) == 1 else [None]
+        if flows == [False]:
+            return
+        who, other = ("one kernel", "another kernel") if are_several else ("a launch of a kernel", "an earlier launch")
+        verb = "reads" if flows == [True] else "may read"
+        problem = f"{who} {verb} {data.name} of scope {scope_of(data)!r}, which {other} has written"
+        hint = f"compute {data.name} inside the kernel that reads it (compute_at), or give it scope global"
+        raise NotALaunch(f"{problem}: such memory ends with its kernel", node, hint)
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> Stmt:
         if node.buffer.data not in self.waiting:
@@ -435,26 +449,20 @@ def _uses_memory(statement: Stmt, data: Var) -> bool:
     return any_node(statement, uses)
 
 
-def _reads_first(kernel: Stmt, data: Var) -> bool:
-    """Whether the first access of the kernel to the memory, in the order of its text, is a read."""
-    first: list[bool] = []
+def _is_launched_again(statement: Stmt, data: Var) -> bool:
+    """Whether a kernel that uses the memory stands in a loop that may have several iterations."""
+    found = False
 
     def look(node: Node) -> bool:
-        if first:
+        nonlocal found
+        if isinstance(node, Stmt) and tag_of(node):
             return False
-        if isinstance(node, BufferStore):  # what it stores is read before it is stored
-            pre_order_visit(node.value, look)
-            for index in node.indices:
-                pre_order_visit(index, look)
-            if node.buffer.data is data and not first:
-                first.append(False)
-            return False
-        if isinstance(node, BufferLoad) and node.buffer.data is data:
-            first.append(True)
-        return not first
+        if isinstance(node, (For, While)) and not (isinstance(node, For) and _is_one(node.extent)):
+            found = found or _uses_memory(node.body, data)
+        return not found
 
-    pre_order_visit(kernel, look)
-    return first == [True]
+    pre_order_visit(statement, look)
+    return found
 
 
 def _is_launched(statement: Stmt, data: Var) -> bool:
@@ -479,7 +487,7 @@ def launch_threads(func: PrimFunc) -> PrimFunc:
     if not has_threads(func.body):
         return func
     check_thread_extents(func)
-    return func.with_(body=_Kernels().visit(func.body))
+    return func.with_(body=_Kernels(func).visit(func.body))
 
 
 @function_pass
