@@ -139,13 +139,13 @@ class _Kernels(Rewriter):
     def _check_flow(self, node: Allocate, are_several: bool) -> None:
         """Raise NotALaunch where a launch may read what another one has written."""
         data = node.buffer_var
-        touched = [access.buffer for kind in (BufferLoad, BufferStore) for access in collect(node.body, kind)]
-        buffers = dict.fromkeys([buffer for buffer in touched if buffer.data is data])
-        flows = [flows_between_launches(self.function, buffer) for buffer in buffers] if len(buffers) == 1 else [None]
-        if flows == [False]:
+        accesses = [*collect(node.body, BufferLoad), *collect(node.body, BufferStore)]
+        buffers = list(dict.fromkeys([access.buffer for access in accesses if access.buffer.data is data]))
+        flows = flows_between_launches(self.function, buffers[0]) if len(buffers) == 1 else None
+        if flows is False:
             return
         who, other = ("one kernel", "another kernel") if are_several else ("a launch of a kernel", "an earlier launch")
-        verb = "reads" if flows == [True] else "may read"
+        verb = "reads" if flows else "may read"
         problem = f"{who} {verb} {data.name} of scope {scope_of(data)!r}, which {other} has written"
         hint = f"compute {data.name} inside the kernel that reads it (compute_at), or give it scope global"
         raise NotALaunch(f"{problem}: such memory ends with its kernel", node, hint)
