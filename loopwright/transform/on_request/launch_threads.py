@@ -139,7 +139,8 @@ class _Kernels(Rewriter):
     def _check_flow(self, node: Allocate, are_several: bool) -> None:
         """Raise NotALaunch where a launch may read what another one has written."""
         data = node.buffer_var
-        accesses = [*collect(node.body, BufferLoad), *collect(node.body, BufferStore)]
+        accesses: list[BufferLoad | BufferStore] = [*collect(node.body, BufferLoad)]
+        accesses += collect(node.body, BufferStore)
         buffers = list(dict.fromkeys([access.buffer for access in accesses if access.buffer.data is data]))
         flows = flows_between_launches(self.function, buffers[0]) if len(buffers) == 1 else None
         if flows is False:
