@@ -38,7 +38,12 @@ def _forms(length: int) -> Iterator[tuple[str, Any, tuple[int, int] | None]]:
     def one_pass(threads: int, vectors: int) -> ScanPlan:
         return ScanPlan(threads, vectors, 4, tiles=1, looks_back=True)
 
+    def pipelined(vectors: int, stages: int) -> ScanPlan:
+        return ScanPlan(512, vectors, 4, tiles=1, stages=stages, looks_back=True, blocks=132)
+
     yield "rule", None, None
+    for vectors, stages in ((4, 6), (4, 4), (2, 12), (6, 4), (8, 3)):
+        yield f"pipelined 512×{vectors}, {stages} stages", pipelined(vectors, stages), None
     tiles = max(1, length // (4096 * 2048))
     yield "two kernels", ScanPlan(256, 4, 4, tiles=1 << (tiles.bit_length() - 1)), None
     for threads, vectors in ((256, 8), (256, 4), (512, 8), (512, 4), (128, 8), (1024, 4), (256, 12)):
@@ -120,7 +125,7 @@ def _built(
             stack.enter_context(patch.object(scan, "scan_plan", lambda *_: plan))
         if sleep is not None:
             stack.enter_context(patch.object(handoff, "_SLEEP", sleep))
-        target = "cuda -model=emulated" if is_trial else "cuda"
+        target = "cuda -model=emulated -arch=sm_90" if is_trial else "cuda"
         module = lw.build([given, topi.cumsum(given, 0)], target=target, autosched=True)
         tensors = [one.numpy() if is_trial else lw.nd.from_dlpack(one) for one in (data, out)]
         function = module[module.entry_name]

@@ -315,12 +315,15 @@ class EffectsWalk(Visitor):
     def visit_arguments(self, call: Call) -> None:
         """What is handed to a call that does more than give a value."""
         is_machine = not reaches_outside(call) and call.op.name not in HARMLESS
+        outer, source = self.pointer_mask, call.args[1] if call.op.name == "tir.bulk_copy_async" else None
         for argument in call.args:
+            self.pointer_mask = READ if argument is source else outer
             if isinstance(argument, Buffer):
                 self.point(argument.data)
             elif is_machine and isinstance(argument, BufferLoad):  # it may be the element to write
                 self.visit_address(argument)
             self.visit(argument)
+        self.pointer_mask = outer
 
     def visit_address(self, element: BufferLoad) -> None:
         """The address of an element goes somewhere."""

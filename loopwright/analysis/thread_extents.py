@@ -7,6 +7,7 @@ second loop with another length would have threads without an iteration, or iter
 from __future__ import annotations
 
 from loopwright.analysis.thread_axes import axis_of, has_threads, is_virtual_tag, tag_of
+from loopwright.analysis.warp_roles import role_of
 from loopwright.arith import Analyzer
 from loopwright.ir import AttrStmt, Expr, For, IntImm, Node, PrimFunc, Stmt, Visitor, deep
 from loopwright.runtime.errors import LoopwrightError
@@ -91,7 +92,12 @@ class _Walk(Visitor):
         self._bound(loop)
 
     def visit_AttrStmt(self, launch: AttrStmt) -> None:
-        self._bound(launch)
+        if role_of(launch) is None:
+            self._bound(launch)
+            return
+        around, self.known = self.known, None if self.known is None else {}  # each role has threads of its own
+        self.visit(launch.body)
+        self.known = around
 
     def _bound(self, node: Bound) -> None:
         tag = tag_of(node)

@@ -314,12 +314,14 @@ def may_meet(
     around: Sequence[Var] = (),
     carried: Container[Var] = (),
     certain: bool = False,
+    just: Container[Var] = (),
 ) -> bool:
     """Whether two threads of one block may touch one cell by two accesses; where that is not known yes, or no if only
     what is `certain` counts.
 
     The loops `around`, outermost first, stand still, up to the first that is `carried`: of that one, `one` belongs to
-    an earlier iteration than `other`. All other loops run freely, but those over blocks.
+    an earlier iteration than `other`, of loops in `just` to the one right before. All other loops run freely, but those
+    over blocks.
     """
     if one.cell[0].data in program.unknown - program.handed_off:
         return not certain
@@ -347,7 +349,8 @@ def may_meet(
             constraints.append(f"{first[loop.var]} = {second[loop.var]}")
     for var in around:
         if var in first and var in second:
-            constraints.append(f"{first[var]} {'<' if var in carried else '='} {second[var]}")
+            before = " + 1 =" if var in just else " <" if var in carried else " ="
+            constraints.append(f"{first[var]}{before} {second[var]}")
         if var in carried:
             break
     dims = list(dict.fromkeys([*first.values(), *second.values()]))

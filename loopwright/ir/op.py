@@ -144,6 +144,7 @@ def load_own_ops() -> None:
     The files that register them stand on this one, and load when a program first needs them.
     """
     importlib.import_module("loopwright.ir.machine_intrinsics")  # and `intrinsics`, with it
+    importlib.import_module("loopwright.ir.async_intrinsics")
 
 
 # Other registries of operators, which answer for their own names: those of graphs, once loaded.

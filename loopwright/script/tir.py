@@ -44,6 +44,7 @@ from loopwright.ir import (
     Sub,
     Var,
 )
+from loopwright.ir.async_intrinsics import *  # noqa: F403
 from loopwright.ir.expr import Any_ as Any
 from loopwright.ir.intrinsics import *  # noqa: F403
 from loopwright.ir.machine_intrinsics import *  # noqa: F403

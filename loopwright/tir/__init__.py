@@ -88,6 +88,7 @@ from loopwright.ir import CallEffect as CallEffectKind
 from loopwright.ir import CompareExpr as CmpExpr
 from loopwright.ir import Expr as PrimExpr
 from loopwright.ir import Producer as DataProducer
+from loopwright.ir.async_intrinsics import *  # noqa: F403
 from loopwright.ir.intrinsics import *  # noqa: F403
 from loopwright.ir.machine_intrinsics import *  # noqa: F403
 from loopwright.ir.operators import (

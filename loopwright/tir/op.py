@@ -3,6 +3,7 @@
 from typing import Any
 
 from loopwright.ir import Call, Op, const, register_intrin_lowering, register_intrin_rule, register_op_attr
+from loopwright.ir.async_intrinsics import *  # noqa: F403
 from loopwright.ir.intrinsics import *  # noqa: F403
 from loopwright.ir.machine_intrinsics import *  # noqa: F403
 from loopwright.ir.op import CallEffect as CallEffectKind

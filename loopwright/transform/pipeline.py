@@ -29,6 +29,7 @@ from loopwright.transform.on_request.launch_threads import launch_threads, launc
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.on_request.sink_allocations import sink_allocations
+from loopwright.transform.on_request.specialize_warps import specialize_warps
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -187,6 +188,7 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     compact_buffers: (
         Step(infer_storage_scopes, 1),  # before compact_buffers, which asks whose memory it is
         Step(launch_threads, 1),  # before what overlaps loops: these passes see what one thread runs
+        Step(specialize_warps, 1),  # after it: roles are parts of one launch; before whatever overlaps or shares memory
         Step(compact_thread_memory, 1),  # after it, when all parts of a kernel call a thread by one name
         Step(compact_buffers, 1),  # after both: memory of a block or thread is allocated inside the launch
     ),

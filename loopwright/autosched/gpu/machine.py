@@ -83,6 +83,11 @@ class GpuMachine:
         return self.gpu.max_shared_memory_per_block
 
     @property
+    def has_bulk_copies(self) -> bool:
+        """Whether memory is copied to shared memory by no thread (`cp.async.bulk`, mbarriers)."""
+        return self.gpu.has_clusters
+
+    @property
     def static_shared_memory(self) -> int:
         """Bytes that a block gets in scope "shared"; more of them only as "shared.dyn"."""
         return self.gpu.static_shared_memory_per_block

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from loopwright.autosched.facts import const as number_of
 from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.pipelined_scan import PipelinedScan
 from loopwright.autosched.gpu.scan_idiom import ScanIdiom
 from loopwright.autosched.gpu.scan_plan import ScanPlan, scan_plan
 from loopwright.autosched.gpu.scan_tile import Memory, TileKernels
@@ -27,21 +28,34 @@ from loopwright.autosched.gpu.single_pass_scan import SinglePass
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import join_warp
 from loopwright.autosched.machine import bytes_of
-from loopwright.ir import Expr, Stmt, const
+from loopwright.ir import BufferLoad, Expr, Stmt, const, uses_var
 from loopwright.ir.intrinsics import ceildiv, if_then_else
 from loopwright.ir.ir_builder import BufferVar, create
 
 
 def plan_of(scan: ScanIdiom, machine: GpuMachine) -> ScanPlan:
     """How the rows of a scan are shared out."""
-    return scan_plan(number_of(scan.length), number_of(scan.rows), bytes_of(str(scan.out.dtype)), machine)
+    itemsize = bytes_of(str(scan.out.dtype))
+    return scan_plan(number_of(scan.length), number_of(scan.rows), itemsize, machine, _is_copy(scan))
+
+
+def _is_copy(scan: ScanIdiom) -> bool:
+    """Whether the elements of a row lie side by side in memory."""
+    value = scan.value
+    if not isinstance(value, BufferLoad) or value.buffer.strides or value.dtype is not scan.out.dtype:
+        return False
+    last = value.indices[-1]
+    others = value.indices[:-1]
+    return last is scan.at and not any([uses_var(index, lambda var: var is scan.at) for index in others])
 
 
 def scan_rows(scan: ScanIdiom, machine: GpuMachine) -> Stmt:
     """The scan by blocks of threads."""
     plan = plan_of(scan, machine)
     ib = create()
-    if plan.looks_back:
+    if plan.stages:
+        PipelinedScan(ib, scan, plan, machine.warp).write()
+    elif plan.looks_back:
         SinglePass(ib, scan, plan, machine.warp).write()
     elif plan.tiles is None:
         _Kernels(ib, scan, plan, machine.warp).rows()

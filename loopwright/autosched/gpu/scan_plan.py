@@ -15,6 +15,11 @@ _LOOK_BACK_VECTORS: Final = 8  # of a thread in a single pass, at most: large ti
 _LOOK_BACK_EACH: Final = 32  # elements of a thread in a single pass, at most: each is in a register
 _LOOK_BACK_WARPS: Final = 3  # of a block: one for each level of totals
 _LOOK_BACK_THREADS: Final = 512  # of a block
+_STAGE_BYTES: Final = 32 << 10  # of a tile in shared memory: 16 and 48 KiB are no faster on an H200
+_STAGES: Final = 6  # tiles under way: of 4 to 7 none is faster, 3 take a tenth longer
+_FEWEST_STAGES: Final = 4
+_BESIDE_TILES: Final = 4 << 10  # bytes of shared memory for all else
+_ROLES_THREADS: Final = 32 + 128 + 256 + _LOOK_BACK_THREADS
 
 
 class ScanPlan(NamedTuple):
@@ -26,6 +31,8 @@ class ScanPlan(NamedTuple):
     rows: int = 1  # of a block, each of a warp
     tiles: int | None = None  # of a chunk; None where a block has the whole row
     looks_back: bool = False  # a block has one tile, and gets the totals of those before it from their blocks
+    stages: int = 0  # tiles of a block that are under way, whose parts are the work of different warps
+    blocks: int = 0  # that share out the tiles then
 
     @property
     def each(self) -> int:
@@ -38,8 +45,10 @@ class ScanPlan(NamedTuple):
         return self.threads * self.each
 
 
-def scan_plan(length: int | None, rows: int | None, itemsize: int, machine: GpuMachine) -> ScanPlan:
-    """How so many rows of that length are scanned."""
+def scan_plan(
+    length: int | None, rows: int | None, itemsize: int, machine: GpuMachine, is_copy: bool = False
+) -> ScanPlan:
+    """How so many rows of that length are scanned; `is_copy`: they lie in memory as they are."""
     lanes, usual, most = max(1, VECTOR_BYTES // itemsize), machine.threads(USUAL_THREADS), machine.threads(1024)
     is_busy = rows is None or rows >= machine.multiprocessors
     if length is not None and (is_busy or length <= most * lanes * _MOST_VECTORS):
@@ -62,6 +71,11 @@ def scan_plan(length: int | None, rows: int | None, itemsize: int, machine: GpuM
     looking_back = machine.threads(_LOOK_BACK_THREADS)
     # What is read twice comes from L2 the second time, if that has room for it.
     if rows * length * itemsize > machine.l2 and looking_back >= _LOOK_BACK_WARPS * machine.warp:
+        stages = min(_STAGES, (machine.shared_memory - _BESIDE_TILES) // _STAGE_BYTES)
+        if is_copy and machine.has_bulk_copies and stages >= _FEWEST_STAGES and machine.max_threads >= _ROLES_THREADS:
+            vectors = _STAGE_BYTES // (_LOOK_BACK_THREADS * VECTOR_BYTES)
+            blocks = machine.multiprocessors
+            return ScanPlan(_LOOK_BACK_THREADS, vectors, lanes, 1, 1, looks_back=True, stages=stages, blocks=blocks)
         vectors = max(1, min(_LOOK_BACK_VECTORS, _LOOK_BACK_EACH // lanes))
         return ScanPlan(looking_back, vectors, lanes, tiles=1, looks_back=True)
     vectors = _MOST_VECTORS

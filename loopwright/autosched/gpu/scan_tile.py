@@ -71,7 +71,7 @@ class TileKernels:
             reach[(*thread, plan.vectors)] = join(reach[(*thread, plan.vectors)], whole[u])
         if self.warps > 1:
             with ib.if_scope(lane.equal(0)):
-                memory.shared[thread[-1] // self.warp] = reach[(*thread, plan.vectors)]
+                memory.shared[self.place_of_warp(thread[-1] // self.warp)] = reach[(*thread, plan.vectors)]
 
     def store_tile(self, memory: Memory, thread: tuple[Expr, ...], first_row: Expr, begin: Expr) -> None:
         """Store what the threads have, behind what was before the tile."""
@@ -81,7 +81,7 @@ class TileKernels:
         offset[0] = memory.total[(*thread, 0)]
         if self.warps > 1:
             with ib.for_range(0, self.warps - 1, "k", kind="unroll") as k:
-                here = if_then_else(k < thread[-1] // self.warp, memory.shared[k], self.identity)
+                here = if_then_else(k < thread[-1] // self.warp, memory.shared[self.place_of_warp(k)], self.identity)
                 offset[0] = join(offset[0], here)
         self._put(memory, thread, offset, row, begin)
 
@@ -107,6 +107,10 @@ class TileKernels:
             ):
                 here = {scan.row: row, scan.at: first + v}
                 out[tuple([substitute(index, here) for index in scan.indices])] = moved[v]
+
+    def place_of_warp(self, warp: Expr) -> tuple[Expr, ...]:
+        """Where the total of a warp lies in shared memory."""
+        return (warp,)
 
     # --- parts ----------------------------------------------------------------------------------------------------
 

@@ -39,28 +39,19 @@ class SinglePass(TileKernels):
 
     def write(self) -> None:
         """A tile for each block."""
-        ib, plan, rows = self.ib, self.plan, number_of(self.scan.rows)
-        length = number_of(self.scan.length)
-        assert rows is not None and length is not None
-        self.tiles = -(-length // plan.tile)  # of a row
-        self.words = -(-self.dtype.bits // 32)  # of a total
-        self.counts = [self.tiles]
-        while len(self.counts) < _LEVELS and self.counts[-1] > self.warp:
-            self.counts.append(-(-self.counts[-1] // self.warp))
-        self.sizes = [rows * count * self.words for count in self.counts]
-        self.status = [ib.allocate("uint64", (size,), "status") for size in self.sizes]
-        self.counter = ib.allocate("int32", (1,), "counter")
+        ib, plan = self.ib, self.plan
+        self.count_tiles(_LEVELS)
         with ib.new_scope():
-            self._clear()
+            self.clear_status()
         with ib.new_scope():
-            run_on(ib, "blockIdx.x", rows * self.tiles)
+            run_on(ib, "blockIdx.x", self.row_count * self.tiles)
             self.ticket = ib.allocate("int32", (1,), "ticket", scope="shared")
             self.parts = ib.allocate(self.dtype, (len(self.counts),), "parts", scope="shared")
             memory = Memory(self)
             with ib.new_scope():
                 (thread,) = self.threads()
                 with ib.if_scope(thread.equal(0)):
-                    self.ticket[0] = take_ticket(address_of(_element(self.counter, const(0))))
+                    self.ticket[0] = take_ticket(address_of(element_of(self.counter, const(0))))
             with ib.new_scope():
                 (thread,) = self.threads()
                 row, tile = self._tile()
@@ -76,7 +67,20 @@ class SinglePass(TileKernels):
                     memory.total[thread, 0] = self.scan.join(memory.total[thread, 0], self.parts[level])
                 self.store_tile(memory, (thread,), row, tile * plan.tile)
 
-    def _clear(self) -> None:
+    def count_tiles(self, levels: int) -> None:
+        """Tiles, and the status words of so many levels at most."""
+        ib, rows, length = self.ib, number_of(self.scan.rows), number_of(self.scan.length)
+        assert rows is not None and length is not None
+        self.row_count, self.tiles = rows, -(-length // self.plan.tile)  # of a row
+        self.words = -(-self.dtype.bits // 32)  # of a total
+        self.counts = [self.tiles]
+        while len(self.counts) < levels and self.counts[-1] > self.warp:
+            self.counts.append(-(-self.counts[-1] // self.warp))
+        self.sizes = [rows * count * self.words for count in self.counts]
+        self.status = [ib.allocate("uint64", (size,), "status") for size in self.sizes]
+        self.counter = ib.allocate("int32", (1,), "counter")
+
+    def clear_status(self) -> None:
         """Nothing is published, and the first ticket is 0."""
         ib = self.ib
         block = run_on(ib, "blockIdx.x", -(-self.sizes[0] // self.plan.threads))
@@ -90,8 +94,7 @@ class SinglePass(TileKernels):
 
     def _tile(self) -> tuple[Expr, Expr]:
         """The row and the tile of the block, which the thread reads once."""
-        rows = number_of(self.scan.rows)
-        assert rows is not None
+        rows = self.row_count
         ticket = Max(Min(self.ticket[0], const(rows * self.tiles - 1)), const(0))  # whatever it is, memory is safe
         number = self.ib.let("number", ticket.astype(self.scan.at.dtype))
         return (const(0), number) if rows == 1 else (number // self.tiles, number % self.tiles)
@@ -106,7 +109,7 @@ class SinglePass(TileKernels):
         with ib.for_range(0, self.warps - 1, "k", kind="unroll") as k:
             own[0] = join(own[0], memory.shared[k + 1])
         with ib.if_scope(thread.equal(0)):
-            self._publish(row, 0, tile, own[0])
+            self.publish_total(row, 0, tile, own[0])
         before = ib.allocate(self.dtype, (1,), "before", scope="local")
         before[0] = self.identity
         for level in range(levels):
@@ -118,7 +121,7 @@ class SinglePass(TileKernels):
             with ib.for_range(0, rounds, "k") as k:
                 at = k * warp + lane
                 with ib.if_scope(logical_and(role.equal(level), at < count)):
-                    before[0] = join(before[0], self._await(row, level, first + at))
+                    before[0] = join(before[0], self.await_total(row, level, first + at))
         join_warp(before, (const(0),), join, warp)
         inner = ib.allocate(self.dtype, (1,), "inner", scope="local")
         if levels == _LEVELS:
@@ -126,7 +129,7 @@ class SinglePass(TileKernels):
             inner[0] = self.identity
             ends = (tile % warp**2).equal(warp**2 - 1)
             with ib.if_scope(logical_and(role.equal(1), ends, lane < warp - 1)):
-                inner[0] = self._await(row, 0, tile - (warp - 1) + lane)
+                inner[0] = self.await_total(row, 0, tile - (warp - 1) + lane)
             join_warp(inner, (const(0),), join, warp)
         with ib.if_scope(lane.equal(0)):
             with ib.if_scope(role < levels):
@@ -135,14 +138,14 @@ class SinglePass(TileKernels):
                 size = warp ** (level + 1)
                 with ib.if_scope(logical_and(role.equal(level), (tile % size).equal(size - 1))):
                     inside = own[0] if level == 0 else join(inner[0], own[0])
-                    self._publish(row, level + 1, tile // size, join(before[0], inside))
+                    self.publish_total(row, level + 1, tile // size, join(before[0], inside))
 
     # --- status words -------------------------------------------------------------------------------------------------
 
     def _status(self, row: Expr, level: int, index: Expr, word: int) -> Expr:
-        return address_of(_element(self.status[level], (row * self.counts[level] + index) * self.words + word))
+        return address_of(element_of(self.status[level], (row * self.counts[level] + index) * self.words + word))
 
-    def _publish(self, row: Expr, level: int, index: Expr, value: Expr) -> None:
+    def publish_total(self, row: Expr, level: int, index: Expr, value: Expr) -> None:
         total = self.ib.allocate(self.dtype, (1,), "published", scope="local")
         total[0] = value
         bits = reinterpret(f"uint{self.dtype.bits}", total[0]).astype("uint64")
@@ -150,7 +153,7 @@ class SinglePass(TileKernels):
             half = (bits >> const(32 * word, "uint64")) & const(_PRESENT - 1, "uint64")
             self.ib.emit(publish(self._status(row, level, index, word), half | const(_PRESENT, "uint64")))
 
-    def _await(self, row: Expr, level: int, index: Expr) -> Expr:
+    def await_total(self, row: Expr, level: int, index: Expr) -> Expr:
         words = self.ib.allocate("uint64", (self.words,), "words", scope="local")
         for word in range(self.words):
             words[word] = await_published(self._status(row, level, index, word))
@@ -160,5 +163,5 @@ class SinglePass(TileKernels):
         return reinterpret(self.dtype, bits.astype(f"uint{self.dtype.bits}"))
 
 
-def _element(memory: BufferVar, index: Expr) -> BufferLoad:
+def element_of(memory: BufferVar, index: Expr) -> BufferLoad:
     return BufferLoad(memory.asobject(), (index,))

@@ -63,6 +63,7 @@ from loopwright.ir import (
     Type,
     Var,
     Visitor,
+    async_intrinsics,
     intrinsics,
     is_one,
     machine_intrinsics,
@@ -116,6 +117,7 @@ _BUILDERS: Final[dict[str, Callable[..., Expr]]] = (
         for name in machine_intrinsics.__all__
         if f"tir.{name}" in Op.registry and name not in (*machine_intrinsics.DTYPE_FIRST, "tvm_struct_get")
     }
+    | {f"tir.{name}": getattr(async_intrinsics, name) for name in async_intrinsics.__all__}
 )
 # Calls that are written with the type of their result, in front or at the end.
 _DTYPE_FIRST: Final = frozenset(f"tir.{name}" for name in (*machine_intrinsics.DTYPE_FIRST, "undef", "type_annotation"))

@@ -27,6 +27,7 @@ from loopwright.analysis.effects import is_pure_call
 from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_of_block, is_thread_tag, tag_of, uses
 from loopwright.analysis.thread_races import may_meet
 from loopwright.analysis.thread_work import has_barrier
+from loopwright.analysis.warp_roles import role_of
 from loopwright.ir import (
     Allocate,
     AllocateConst,
@@ -36,10 +37,12 @@ from loopwright.ir import (
     BufferStore,
     Call,
     DeclBuffer,
+    Evaluate,
     Expr,
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     LetStmt,
     Node,
     PrimFunc,
@@ -48,11 +51,13 @@ from loopwright.ir import (
     Var,
     While,
     any_node,
+    any_statement,
     collect,
     deep,
     pre_order_visit,
     seq,
 )
+from loopwright.ir.async_intrinsics import role_barrier
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.on_request.hoist_shared_memory import hoist_shared_memory
@@ -108,17 +113,31 @@ class _InsertBarriers(StmtRewriter):
 
 
 class Earlier(NamedTuple):
-    """An access since the last barrier, with the loops around of which it may belong to an earlier iteration."""
+    """An access since the last barrier, with the loops around of which it may belong to an earlier iteration.
+
+    Of loops in `just` it is the iteration right before.
+    """
 
     access: Access
     carried: frozenset[Var]
+    just: frozenset[Var] = frozenset()
+
+    def in_next(self, loop: Var) -> Earlier:
+        """The same, seen from the next iteration of a loop."""
+        just = self.just - {loop} if loop in self.carried else self.just | {loop}
+        return Earlier(self.access, self.carried | {loop}, just)
+
+    def after(self, loop: Var) -> Earlier:
+        """The same, seen from behind a loop."""
+        return Earlier(self.access, self.carried - {loop}, self.just - {loop})
 
 
 class _Kernel:
     """What the threads of one launch have touched since the last barrier, in `open`."""
 
-    def __init__(self, program: Program, steady: set[Var]) -> None:
+    def __init__(self, program: Program, steady: set[Var], role: tuple[int, int] | None = None) -> None:
         self.program, self.steady = program, steady
+        self.role = role  # number and threads of the role whose threads meet each other; None: those of the block
         self.by_node: dict[Node, list[Access]] = {}
         for access in program.accesses:
             self.by_node.setdefault(access.node, []).append(access)
@@ -132,9 +151,11 @@ class _Kernel:
         self.touched: dict[Node, list[Access]] = {}  # loops are looked at until nothing is added
 
     def insert(self, statement: Stmt) -> Stmt:
-        if is_barrier(statement):
+        if self.is_own_barrier(statement):
             self.open = {}
             return statement
+        if isinstance(statement, IfThenElse) and role_of(statement.then_case) is not None:
+            return self.roles(statement)
         if isinstance(statement, AttrStmt):
             if is_thread_tag(tag_of(statement)):
                 self.differ.add(axis_of(statement).var)
@@ -156,6 +177,43 @@ class _Kernel:
             return self.choice(statement)
         return self.whole(statement)
 
+    def barrier(self) -> Stmt:
+        return barrier() if self.role is None else Evaluate(role_barrier(*self.role))
+
+    def is_own_barrier(self, statement: Stmt) -> bool:
+        """Whether all threads that meet each other meet there."""
+        if self.role is None:
+            return is_barrier(statement)
+        call = statement.value if isinstance(statement, Evaluate) else None
+        if not isinstance(call, Call) or call.op.name != "tir.role_barrier":
+            return False
+        threads = call.args[1]
+        return isinstance(threads, IntImm) and threads.value == self.role[1]
+
+    def roles(self, choice: IfThenElse) -> Stmt:
+        """Each role by itself: `specialize_warps` has put what they wait for from one another."""
+        mine = self.accesses(choice)
+        needed = any([self.meet(one, other) for one in self.open for other in mine])
+        own = {Earlier(access, frozenset()): None for access in mine}
+        self.open = own if needed else self.open | own
+        parts: list[IfThenElse] = []
+        last: Stmt | None = choice
+        while isinstance(last, IfThenElse):
+            parts.append(last)
+            last = last.else_case
+        result = None if last is None else self.role_part(last, len(parts) + 1)
+        for number, part in reversed(list(enumerate(parts, 1))):
+            result = part.with_(then_case=self.role_part(part.then_case, number), else_case=result)
+        assert result is not None
+        return seq([self.barrier(), result]) if needed else result
+
+    def role_part(self, statement: Stmt, number: int) -> Stmt:
+        role = role_of(statement)
+        assert role is not None and isinstance(statement, AttrStmt)
+        threads = _Kernel(self.program, self.steady, (number, role.threads))
+        threads.differ = set(self.differ)
+        return statement.with_(body=threads.insert(statement.body))
+
     def is_theirs(self, expr: Expr) -> bool:
         """Whether the value may differ between threads."""
         return uses(expr, self.differ) or has_data(expr)
@@ -165,7 +223,7 @@ class _Kernel:
         before, outside = self.open, self.around
         self.around, self.open = (*outside, loop.loop_var), {}
         body = self._iterations(loop, {})
-        if body is loop.body and not has_barrier(body):
+        if body is loop.body and not has_barrier(body) and not any_statement(body, self.is_own_barrier):
             self.open, self.around = before, outside
             return self.whole(loop)  # one barrier before the loop, rather than one in each iteration
         # What iterations need between them is there in any case; it may serve what comes before the loop, too.
@@ -173,16 +231,19 @@ class _Kernel:
         self.open = dict(before)
         body = self._iterations(loop, before)
         self.around = outside
-        self.open = {Earlier(item.access, item.carried - {loop.loop_var}): None for item in self.open} | before
+        self.open = {item.after(loop.loop_var): None for item in self.open} | before
         return loop.with_(body=body)
 
     def _iterations(self, loop: For, before: dict[Earlier, None]) -> Stmt:
         body = self.insert(loop.body)
+        seen: dict[Earlier, None] = {}
         while True:
-            again = {Earlier(item.access, item.carried | {loop.loop_var}): None for item in self.open}
+            again = {item.in_next(loop.loop_var): None for item in self.open}
+            is_new = any([item not in seen for item in again])
+            seen |= again
             self.open = before | again
             changed = self.insert(body)
-            if changed is body:
+            if changed is body and not is_new:
                 return body
             body = changed
 
@@ -201,7 +262,7 @@ class _Kernel:
         own = {Earlier(access, frozenset()): None for access in mine}
         self.open = own if needed else self.open | own
         inner = statement.with_(body=self.insert(statement.body))
-        return seq([barrier(), inner]) if needed else inner
+        return seq([self.barrier(), inner]) if needed else inner
 
     def whole(self, statement: Stmt) -> Stmt:
         """A statement that has no barrier inside; one goes before it where it meets what came before."""
@@ -215,7 +276,7 @@ class _Kernel:
         needed = any([self.meet(one, other) for one in self.open for other in mine])
         own = {Earlier(access, frozenset()): None for access in mine}
         self.open = own if needed else self.open | own
-        return seq([barrier(), statement]) if needed else statement
+        return seq([self.barrier(), statement]) if needed else statement
 
     def is_shared_loop(self, statement: Stmt) -> bool:
         """Whether all threads run the loop alike: what meets inside it has been looked at."""
@@ -234,10 +295,18 @@ class _Kernel:
         one = earlier.access
         if one.cell[0].data is not later.cell[0].data or not disturb(one, later, are_blocks=False):
             return False
+        in_any = Earlier(one, earlier.carried)
+        return self._may_meet(in_any, later, certain) and (
+            not earlier.just or self._may_meet(earlier, later, certain)
+        )
+
+    def _may_meet(self, earlier: Earlier, later: Access, certain: bool) -> bool:
         key = earlier, later, self.around, certain
         result = self.known.get(key)
         if result is None:
-            result = self.known[key] = may_meet(self.program, one, later, self.around, earlier.carried, certain)
+            result = self.known[key] = may_meet(
+                self.program, earlier.access, later, self.around, earlier.carried, certain, earlier.just
+            )
         return result
 
 

@@ -38,6 +38,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
+from loopwright.analysis.warp_roles import Role, role_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -79,6 +80,7 @@ from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 
+_ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
@@ -198,13 +200,23 @@ class _Kernel:
         self.extents: dict[str, Expr] = {}
         self.axes: dict[str, Var] = {}
         self.computed: set[Var] = set()  # inside the kernel
+        self.roles: dict[str, tuple[int, int]] = {}  # the first thread of each role, and how many it has
+        self.role: Role | None = None  # around what is looked at
         pre_order_visit(root, self._find)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
         self.users = _users(self.regions.body, self.threads)
 
-    def _find(self, node: Node) -> None:
+    def _find(self, node: Node) -> bool:
+        role = role_of(node)
+        if role is not None:
+            assert isinstance(node, AttrStmt)
+            self._add_role(role, node)
+            return False
         tag = tag_of(node) if isinstance(node, Stmt) else ""
+        if is_thread_tag(tag) and not is_virtual_tag(tag):
+            assert isinstance(node, (For, AttrStmt))
+            self._check_role(node)
         if tag and not is_virtual_tag(tag) and tag not in self.axes:
             if tag not in _AXES:
                 raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
@@ -219,6 +231,32 @@ class _Kernel:
             self.computed.add(node.loop_var)
         elif isinstance(node, LetStmt):
             self.computed.add(node.var)
+        return True
+
+    def _add_role(self, role: Role, node: AttrStmt) -> None:
+        """The threads of a role come after those of the roles before it."""
+        if self.role is not None:
+            raise NotALaunch(f"role {role.name} stands inside role {self.role.name}", node, "put it beside that one")
+        if role.name in self.roles:
+            raise NotALaunch(f"there are two parts of role {role.name}", node, "make them one, or name one otherwise")
+        begin = sum([threads for _, threads in self.roles.values()])
+        self.roles[role.name] = begin, role.threads
+        self.role = role
+        pre_order_visit(node.body, self._find)
+        self.role = None
+        self.extents[_ROLE_AXIS] = const(begin + role.threads)
+
+    def _check_role(self, node: For | AttrStmt) -> None:
+        """Threads of a kernel with roles are those of its roles."""
+        axis = axis_of(node)
+        if self.role is None:
+            if self.roles:
+                problem = f"loop {axis.var.name} over {axis.tag} stands outside the roles of its kernel"
+                raise NotALaunch(problem, node, "make it a part of a role")
+        elif axis.tag != _ROLE_AXIS or not (isinstance(axis.extent, IntImm) and axis.extent.value == self.role.threads):
+            problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
+            hint = f"bind a loop of {self.role.threads} iterations to {_ROLE_AXIS}"
+            raise NotALaunch(f"{problem}, and the role {self.role.threads} threads along x", node, hint)
 
     def _check_extent(self, node: For | AttrStmt) -> None:
         """The host says how many blocks and threads there are, before any of them runs."""
@@ -251,6 +289,7 @@ class _Inside(Rewriter):
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel = kernel
         self.values: dict[Var, Expr] = {}
+        self.first: Expr = const(0)  # thread of the role that is written, or of the block
         self.private: dict[Var, list[Axis]] = {}  # memory of virtual threads: it gets a dimension for each axis
         self.buffers: dict[Buffer, Buffer] = {}
 
@@ -298,8 +337,23 @@ class _Inside(Rewriter):
         if isinstance(statement, DeclBuffer):
             return statement.with_(buffer=self.declared(statement.buffer), body=self.place(statement.body, running))
         if isinstance(statement, AttrStmt):
+            if (role := role_of(statement)) is not None:
+                return self.in_role(role, statement, running)
             return statement.with_(body=self.place(statement.body, running))
         raise NotALaunch(f"threads are bound inside a {type(statement).__name__}", statement)
+
+    def in_role(self, role: Role, statement: AttrStmt, running: frozenset[str]) -> Stmt:
+        """What the threads of a role do, under the condition that a thread is one of them."""
+        begin, threads = self.kernel.roles[role.name]
+        index = self.kernel.axes[_ROLE_AXIS]
+        self.first = const(begin, index.dtype)
+        body = self.place(statement.body, running)
+        self.first = const(0, index.dtype)
+        last = self.kernel.extents[_ROLE_AXIS]
+        within = [index >= begin] if begin > 0 else []
+        if not (isinstance(last, IntImm) and begin + threads == last.value):
+            within.append(index < begin + threads)
+        return statement.with_(body=IfThenElse(reduce(logical_and, within), body) if within else body)
 
     def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
         tag, axis = tag_of(node), axis_of(node)
@@ -316,7 +370,10 @@ class _Inside(Rewriter):
                 "fuse the two loops and bind the fused one, or bind one of them to another axis",
             )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
-        self.values[axis.var] = add_index(cast(self.kernel.axes[tag], axis.var.dtype), low)
+        number: Expr = self.kernel.axes[tag]
+        if tag == _ROLE_AXIS and isinstance(self.first, IntImm) and self.first.value:
+            number = number - self.first
+        self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
         return self.place(node.body, running | {tag})
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
@@ -374,7 +431,10 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         self._check_memory(statement, missing)
-        first = [self.kernel.axes[tag].equal(const(0, self.kernel.axes[tag].dtype)) for tag in missing]
+        first = [
+            self.kernel.axes[tag].equal(self.first if tag == _ROLE_AXIS else const(0, self.kernel.axes[tag].dtype))
+            for tag in missing
+        ]
         return IfThenElse(reduce(logical_and, first), body)
 
     def _check_memory(self, node: Stmt | Expr, missing: Sequence[str]) -> None:

@@ -21,7 +21,8 @@ def _access(modern: str, old: str) -> list[str]:
     return ["#if __CUDA_ARCH__ >= 700", modern, "#else", old, "#endif"]
 
 
-def _define(helpers: Helpers, name: str, result: str, parameters: str, lines: list[str]) -> str:
+def define_on_gpu(helpers: Helpers, name: str, result: str, parameters: str, lines: list[str]) -> str:
+    """Write the function `name` for GPUs alone, unless it is there, and give its full name."""
     full = f"lw_{name}"
     if full not in helpers.definitions:
         body = "\n".join([line if line.startswith("#") else f"    {line}" for line in lines])
@@ -36,7 +37,7 @@ def _take_ticket(helpers: Helpers) -> str:
         'asm volatile("atom.add.u32 %0, [%1], 1;" : "=r"(ticket) : "l"(counter) : "memory");',
         "return ticket;",
     ]
-    return _define(helpers, "take_ticket", "int32_t ", "void *counter", lines)
+    return define_on_gpu(helpers, "take_ticket", "int32_t ", "void *counter", lines)
 
 
 def _publish(helpers: Helpers) -> str:
@@ -45,7 +46,7 @@ def _publish(helpers: Helpers) -> str:
         f'asm volatile("st.relaxed.gpu.u64 [%0], %1;" {given}',
         f'asm volatile("st.volatile.u64 [%0], %1;" {given}',
     )
-    return _define(helpers, "publish", "void ", "void *status, uint64_t word", lines)
+    return define_on_gpu(helpers, "publish", "void ", "void *status, uint64_t word", lines)
 
 
 def _await_published(helpers: Helpers) -> str:
@@ -68,7 +69,7 @@ def _await_published(helpers: Helpers) -> str:
         "__trap();",
         "return 0;",
     ]
-    return _define(helpers, "await_published", "uint64_t ", "const void *status", lines)
+    return define_on_gpu(helpers, "await_published", "uint64_t ", "const void *status", lines)
 
 
 # By intrinsic: writes the helper, and gives its name.

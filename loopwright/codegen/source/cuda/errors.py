@@ -91,3 +91,34 @@ class UnknownThreadOrder(LoopwrightError, ValueError):
             hint=f"it is one of {', '.join(known)}",
             fields={"order": str(order), "known": list(known)},
         )
+
+
+class NeedsNewerGpu(LoopwrightError, ValueError):
+    """A kernel calls an intrinsic that GPUs of the target's architecture do not have.
+
+    Mbarriers, bulk copies and barriers of some warps are those of sm_90. A target of several architectures has what the
+    oldest of them has, and `cuda` alone, where there is no GPU, is an sm_80.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(64)):
+            for i in T.thread_binding(64, thread="threadIdx.x"):
+                T.evaluate(T.role_barrier(1, 64))
+                A[i] = T.float32(1)
+
+        loopwright.build(f, target="cuda -arch=sm_80")
+    """
+
+    code = "LW0665"
+
+    def __init__(self, call: ir.Call, name: str, needed: str, arch: str) -> None:
+        super().__init__(
+            f"{name} needs {needed}, and the target is {arch}",
+            at=call,
+            hint=f"name a newer GPU, as in -arch={needed}, or build without asynchronous copies",
+            fields={"intrinsic": name, "needs": needed, "arch": arch},
+        )

@@ -12,6 +12,7 @@ from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
+from loopwright.codegen.source.cuda.async_copies import ASYNC_CALLS
 from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.vector_types import vector_type
@@ -58,6 +59,7 @@ class KernelWriter(SourceStatements):
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
         self.has_barriers = False
+        self.asynchronous: dict[str, ir.Call] = {}  # calls that newer GPUs have: the first of each, by name
         self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
     def begin(self, function: ir.PrimFunc) -> None:
@@ -249,6 +251,8 @@ class KernelWriter(SourceStatements):
             return self._barrier(node)
         if name in HANDOFF_CALLS:
             return self.effect(node.dtype, call(HANDOFF_CALLS[name](self.helpers), *self.operands(*node.args)))
+        if name in ASYNC_CALLS:
+            return self._asynchronous(node, name)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -265,6 +269,16 @@ class KernelWriter(SourceStatements):
         self.has_barriers = True
         self.line(line)
         return Code("0")
+
+    def _asynchronous(self, node: ir.Call, name: str) -> Code:
+        self.has_barriers = True
+        self.asynchronous.setdefault(name, node)
+        if name == "role_barrier":
+            threads = node.args[1]
+            if isinstance(threads, ir.IntImm) and threads.value == _WARP:
+                self.line(_BARRIERS["warp"])
+                return Code("0")
+        return self.effect(node.dtype, call(ASYNC_CALLS[name](self.helpers), *self.operands(*node.args)))
 
     def _shuffle(self, node: ir.Call, function: str) -> Code:
         """A value of another lane. CUDA has them of 4 and 8 bytes: narrower values travel in an int."""
@@ -288,10 +302,15 @@ class KernelWriter(SourceStatements):
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:
-    """The allocations that wide copies load from or store to."""
+    """The allocations that wide or bulk copies load from or store to."""
     own = {node.buffer_var for node in ir.collect(body, ir.Allocate, ir.AllocateConst)}
     wide: set[ir.Var] = set()
     for store in ir.collect(body, ir.BufferStore):
         if store.value.dtype.lanes > 1 and isinstance(store.value, ir.BufferLoad):
             wide |= {store.buffer.data, store.value.buffer.data}
+    for node in ir.collect(body, ir.Call):
+        if node.op.name == "tir.bulk_copy_async":
+            address = node.args[0]
+            assert isinstance(address, ir.Call) and isinstance(address.args[0], ir.BufferLoad)
+            wide.add(address.args[0].buffer.data)
     return frozenset(wide & own)

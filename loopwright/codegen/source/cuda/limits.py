@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from loopwright import ir
 from loopwright.analysis.thread_axes import tag_of
-from loopwright.codegen.source.cuda.errors import KernelTooLarge
+from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE
+from loopwright.codegen.source.cuda.errors import KernelTooLarge, NeedsNewerGpu
 from loopwright.codegen.source.cuda.kernels import CudaKernel
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe_gpu
@@ -52,6 +54,14 @@ def check_kernel(kernel: CudaKernel, function: ir.PrimFunc, target: Target) -> N
         need = f"needs {kernel.static_shared + kernel.dynamic_shared:,} bytes of shared memory"
         hint = "use smaller tiles" if target.arch else "use smaller tiles, or name the GPU, as in -arch=sm_90"
         raise KernelTooLarge(function, kernel.name, need, f"{whole:,} bytes", hint)
+
+
+def check_asynchronous(calls: Mapping[str, ir.Call], target: Target) -> None:
+    """Raise NeedsNewerGpu where there are calls of asynchronous kernels, by name, and the target has no such thing."""
+    gpu = describe_gpu(target)
+    if calls and gpu.number < ASYNC_ARCHITECTURE:
+        name, first = next(iter(calls.items()))
+        raise NeedsNewerGpu(first, name, f"sm_{ASYNC_ARCHITECTURE}", gpu.arch)
 
 
 def _parameter_bytes(kernel: CudaKernel) -> int:

@@ -2,6 +2,10 @@
 // caller chooses: what a missing barrier lets happen, happens in one order or another. Shuffles and barriers of a warp
 // hold that warp alone: it goes on to the next barrier of the block before another warp runs, or, in the random order,
 // some of the time. Before a block begins, all bits of shared memory are set: a float is NaN until something writes it.
+//
+// An asynchronous copy sets all bits of its target when the first lane of its warp begins it, and reads its source when
+// it is done: as late as possible (forwards), at once (backwards), or at some time (random). A thread that waits for an
+// mbarrier looks whenever its turn comes, and may miss a phase, as on a GPU.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +13,9 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 struct lw_dim3 {
@@ -24,7 +30,27 @@ extern char __stop_lw_shared[] __attribute__((weak, visibility("hidden")));
 
 namespace {
 
-enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
+enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_MBARRIER, DONE };
+
+struct Mbarrier {
+    int line;  // of its init
+    int arrivals, pending;  // of each phase, and those that this one waits for
+    long long bytes;  // that this one waits for
+    unsigned phases;  // that have completed
+};
+
+struct Copy {
+    int line;
+    unsigned char *target;
+    const unsigned char *source;
+    long long bytes;
+    unsigned char *barrier;
+
+    bool operator==(const Copy &other) const {
+        return line == other.line && target == other.target && source == other.source && bytes == other.bytes &&
+            barrier == other.barrier;
+    }
+};
 
 struct Fiber {
     ucontext_t start;
@@ -33,11 +59,18 @@ struct Fiber {
     State state;
     int line;  // of the barrier where it waits
     unsigned mask;  // of the lanes that it waits for
+    unsigned char *barrier;  // whose phase it waits for
+    int parity;  // of that phase
+    int number, threads;  // of the barrier of some warps
+    unsigned copies;  // that it has begun
     lw_dim3 index;
 };
 
 const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
-const char *const WHY[] = {"", "waits at the barrier of line", "waits for lanes of its warp in line"};
+const char *const WHY[] = {
+    "", "waits at the barrier of line", "waits for lanes of its warp in line", "waits at the role_barrier of line",
+    "waits for the mbarrier in line"};
+const unsigned long long TOKEN = 0x726569727261626dull;  // lies in every mbarrier: who overwrites it is found out
 
 std::mutex one_at_a_time;
 std::vector<Fiber> fibers;
@@ -47,11 +80,15 @@ char *stacks = nullptr;
 size_t stacks_bytes = 0;
 unsigned current = 0;
 jmp_buf scheduler, failed;
-char message[400];
+char message[1600];
 void (*kernel_body)(void *);
 void *kernel_arguments;
 int order_kind = 0;  // 0 forwards, 1 backwards, 2 random
 unsigned long long random_state = 1;
+
+std::map<unsigned char *, Mbarrier> mbarriers;  // of this block
+std::map<std::pair<unsigned, unsigned>, Copy> begun;  // by warp, and by how many it has begun before
+std::vector<Copy> under_way;
 
 unsigned random_below(unsigned n) {
     random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
@@ -123,6 +160,150 @@ void show(char *to, size_t room, const Fiber &fiber) {
             to, room, "thread (%u, %u, %u) %s %d", fiber.index.x, fiber.index.y, fiber.index.z, WHY[fiber.state], fiber.line);
 }
 
+[[noreturn]] void wrong(int line, const char *what) {
+    snprintf(
+        message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u), in line %d: %s", threadIdx.x, threadIdx.y,
+        threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, line, what);
+    longjmp(failed, 1);
+}
+
+[[noreturn]] void wrong_about(int line, const char *what, int other) {
+    char text[200];
+    snprintf(text, sizeof text, what, other);
+    wrong(line, text);
+}
+
+bool is_shared(const unsigned char *from, long long bytes) {
+    const unsigned char *const first = (const unsigned char *)__start_lw_shared;
+    const unsigned char *const last = (const unsigned char *)__stop_lw_shared;
+    if (first != nullptr && from >= first && from + bytes <= last) return true;
+    return from >= dynamic_memory.data() && from + bytes <= dynamic_memory.data() + dynamic_memory.size();
+}
+
+unsigned long long token_of(const unsigned char *barrier) { return TOKEN ^ (unsigned long long)(size_t)barrier; }
+
+Mbarrier &mbarrier_at(int line, void *given) {
+    unsigned char *const where = (unsigned char *)given;
+    const auto found = mbarriers.find(where);
+    if (found == mbarriers.end()) wrong(line, "the mbarrier has not been initialised");
+    unsigned long long word;
+    memcpy(&word, where, 8);
+    if (word != token_of(where))
+        wrong_about(line, "something has overwritten the mbarrier of line %d", found->second.line);
+    return found->second;
+}
+
+bool has_completed(const Mbarrier &barrier, int parity) { return int(barrier.phases % 2) != parity; }
+
+void complete_phase(Mbarrier &barrier) {
+    if (barrier.pending != 0 || barrier.bytes != 0) return;
+    barrier.pending = barrier.arrivals;
+    ++barrier.phases;
+}
+
+// The first lane of a warp calls for a copy: from now on the target is no longer what it was.
+void begin(const Copy &copy) {
+    mbarrier_at(copy.line, copy.barrier);
+    if (copy.bytes <= 0) return;
+    if (!is_shared(copy.target, copy.bytes)) wrong(copy.line, "the target of the copy is not all in shared memory");
+    if (is_shared(copy.source, 1)) wrong(copy.line, "the source of the copy lies in shared memory");
+    for (const Copy &other : under_way)
+        if (copy.target < other.target + other.bytes && other.target < copy.target + copy.bytes)
+            wrong_about(
+                copy.line, "the target of the copy is that of the copy of line %d, which is under way", other.line);
+    memset(copy.target, 0xff, size_t(copy.bytes));
+}
+
+// The bytes arrive, and the phase knows.
+void finish(size_t which) {
+    const Copy copy = under_way[which];
+    under_way.erase(under_way.begin() + long(which));
+    for (long long k = 0; k < copy.bytes; ++k) {
+        if (copy.target[k] != 0xff) {
+            snprintf(
+                message, sizeof message,
+                "block (%u, %u, %u): something writes to the target of the copy of line %d while it is under way",
+                blockIdx.x, blockIdx.y, blockIdx.z, copy.line);
+            longjmp(failed, 1);
+        }
+    }
+    memcpy(copy.target, copy.source, size_t(copy.bytes));
+    Mbarrier &barrier = mbarrier_at(copy.line, copy.barrier);
+    barrier.bytes -= copy.bytes;
+    complete_phase(barrier);
+}
+
+// Lets the threads of whole warps go on when as many wait at the barrier as it counts.
+void release_role(unsigned which) {
+    const int number = fibers[which].number, threads = fibers[which].threads, line = fibers[which].line;
+    int count = 0;
+    for (const Fiber &fiber : fibers) count += fiber.state == AT_ROLE_BARRIER && fiber.number == number;
+    if (count < threads) return;
+    for (size_t first = 0; first < fibers.size(); first += 32) {
+        unsigned lanes_there = 0;
+        for (size_t k = first; k < first + 32 && k < fibers.size(); ++k)
+            lanes_there += fibers[k].state == AT_ROLE_BARRIER && fibers[k].number == number;
+        if (lanes_there != 0 && lanes_there != 32) wrong(line, "role_barrier is reached by a part of a warp");
+    }
+    for (Fiber &fiber : fibers)
+        if (fiber.state == AT_ROLE_BARRIER && fiber.number == number) fiber.state = READY;
+}
+
+// No thread can go on, and no copy is under way. Says of one thread for each way to wait what it waits for, where some
+// wait for mbarriers or for barriers of some warps, which nobody will let go on.
+bool waits_for_ever() {
+    const Fiber *waiting[DONE] = {};
+    for (const Fiber &fiber : fibers)
+        if (fiber.state != DONE && waiting[fiber.state] == nullptr) waiting[fiber.state] = &fiber;
+    if (waiting[AT_MBARRIER] == nullptr && waiting[AT_ROLE_BARRIER] == nullptr) return false;
+    size_t end = size_t(snprintf(message, sizeof message, "block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z));
+    const char *separator = ": ";
+    for (const Fiber *fiber : waiting) {
+        if (fiber == nullptr) continue;
+        char one[400];
+        const lw_dim3 at = fiber->index;
+        if (fiber->state == AT_MBARRIER) {
+            const Mbarrier &barrier = mbarriers[fiber->barrier];
+            snprintf(
+                one, sizeof one,
+                "thread (%u, %u, %u) waits in line %d for a phase of the mbarrier of line %d that never completes: phase %u "
+                "is under way, and lacks %d of %d arrivals and %lld bytes; the parity waited for is %d",
+                at.x, at.y, at.z, fiber->line, barrier.line, barrier.phases, barrier.pending, barrier.arrivals,
+                barrier.bytes, fiber->parity);
+        } else if (fiber->state == AT_ROLE_BARRIER) {
+            int count = 0;
+            for (const Fiber &other : fibers) count += other.state == AT_ROLE_BARRIER && other.number == fiber->number;
+            snprintf(
+                one, sizeof one, "thread (%u, %u, %u) waits in line %d for role_barrier %d, where %d of %d threads wait",
+                at.x, at.y, at.z, fiber->line, fiber->number, count, fiber->threads);
+        } else {
+            show(one, sizeof one, *fiber);
+        }
+        end += size_t(snprintf(message + end, sizeof message - end, "%s%s", separator, one));
+        separator = "; ";
+    }
+    return true;
+}
+
+// What a block may not leave behind.
+bool ends_well() {
+    if (!under_way.empty()) {
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u) ends while the copy of line %d is under way", blockIdx.x,
+            blockIdx.y, blockIdx.z, under_way[0].line);
+        return false;
+    }
+    for (const auto &item : mbarriers) {
+        const Mbarrier &barrier = item.second;
+        if (barrier.pending == barrier.arrivals) continue;
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u) ends with %d of %d arrivals of a phase of the mbarrier of line %d",
+            blockIdx.x, blockIdx.y, blockIdx.z, barrier.arrivals - barrier.pending, barrier.arrivals, barrier.line);
+        return false;
+    }
+    return true;
+}
+
 // No thread can go on. Lets all pass a barrier that all have reached; says what is wrong where they have not.
 bool release_block() {
     for (const Fiber &fiber : fibers) {
@@ -151,9 +332,16 @@ bool run_ready(std::vector<unsigned> &order, unsigned first) {
     bool has_run = false;
     for (unsigned number : order) {
         const unsigned which = first + number;
+        while (order_kind == 2 && !under_way.empty() && random_below(8) == 0)
+            finish(random_below(unsigned(under_way.size())));
+        if (fibers[which].state == AT_MBARRIER) {
+            const Mbarrier &barrier = mbarriers[fibers[which].barrier];
+            if (has_completed(barrier, fibers[which].parity)) fibers[which].state = READY;
+        }
         if (fibers[which].state != READY) continue;
         has_run = true;
         resume(which);
+        if (fibers[which].state == AT_ROLE_BARRIER) release_role(which);
         if (fibers[which].state == AT_WARP_BARRIER) release_warp(which);
         if (fibers[which].state == DONE) release_warp_of_ended(which);
     }
@@ -167,12 +355,16 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
         fiber.state = READY;
         fiber.line = 0;
         fiber.mask = 0;
+        fiber.copies = 0;
         getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = stacks + k * stack_bytes;
         fiber.start.uc_stack.ss_size = stack_bytes;
         fiber.start.uc_link = nullptr;
         makecontext(&fiber.start, run_fiber, 0);
     }
+    mbarriers.clear();
+    begun.clear();
+    under_way.clear();
     std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
         bool has_run = false, is_done = true;
@@ -189,8 +381,12 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
             }
         }
         for (const Fiber &fiber : fibers) is_done = is_done && fiber.state == DONE;
-        if (is_done) return true;
-        if (!has_run && !release_block()) return false;
+        if (is_done) return ends_well();
+        if (has_run) continue;
+        if (!under_way.empty())
+            finish(order_kind == 2 ? random_below(unsigned(under_way.size())) : under_way.size() - 1);
+        else if (waits_for_ever() || !release_block())
+            return false;
     }
 }
 
@@ -258,6 +454,71 @@ void lw_wrong_status(int line, const char *what) {
         message, sizeof message, "thread (%u, %u, %u) of block (%u, %u, %u) %s, in line %d", threadIdx.x, threadIdx.y,
         threadIdx.z, blockIdx.x, blockIdx.y, blockIdx.z, what, line);
     longjmp(failed, 1);
+}
+
+void lw_mbarrier_init(int line, void *barrier, int arrivals) {
+    unsigned char *const where = (unsigned char *)barrier;
+    if (!is_shared(where, 8)) wrong(line, "the mbarrier does not lie in shared memory");
+    if ((size_t)where % 8 != 0) wrong(line, "the address of the mbarrier is no multiple of 8");
+    if (arrivals < 1) wrong(line, "an mbarrier counts at least one arrival");
+    const auto found = mbarriers.find(where);
+    if (found != mbarriers.end())
+        wrong_about(line, "the mbarrier has been initialised already, in line %d", found->second.line);
+    mbarriers[where] = Mbarrier{line, arrivals, arrivals, 0, 0};
+    const unsigned long long word = token_of(where);
+    memcpy(where, &word, 8);
+}
+
+void lw_mbarrier_arrive(int line, void *barrier) {
+    Mbarrier &mine = mbarrier_at(line, barrier);
+    if (mine.pending == 0) wrong_about(line, "more arrivals than the mbarrier of line %d counts", mine.line);
+    --mine.pending;
+    complete_phase(mine);
+}
+
+void lw_mbarrier_wait(int line, void *barrier, int parity) {
+    const Mbarrier &mine = mbarrier_at(line, barrier);
+    if (parity != 0 && parity != 1) wrong(line, "the parity of a phase is 0 or 1");
+    if (has_completed(mine, parity)) return;
+    fibers[current].barrier = (unsigned char *)barrier;
+    fibers[current].parity = parity;
+    wait(AT_MBARRIER, line);
+}
+
+void lw_bulk_copy_async(int line, void *target, const void *source, long long bytes, void *barrier) {
+    const Copy copy = {line, (unsigned char *)target, (const unsigned char *)source, bytes, (unsigned char *)barrier};
+    for (unsigned lane = 0; lane < 32; ++lane)
+        if (!lw_is_running(lane)) wrong(line, "all 32 lanes of a warp call bulk_copy_async, and some are not there");
+    const std::pair<unsigned, unsigned> key(warp_of(current), fibers[current].copies++);
+    const auto found = begun.find(key);
+    if (found == begun.end()) {
+        begin(copy);
+        begun[key] = copy;
+    } else if (!(found->second == copy)) {
+        wrong(line, "the lanes of a warp call bulk_copy_async with different arguments");
+    }
+    wait(AT_WARP_BARRIER, line, ~0u);
+    if (current % 32 != 0) return;  // lane 0 announces the bytes: what other lanes do may come before
+    begun.erase(key);
+    if (bytes <= 0) return;
+    mbarrier_at(line, barrier).bytes += bytes;
+    under_way.push_back(copy);
+    if (order_kind == 1) finish(under_way.size() - 1);
+}
+
+void lw_role_barrier(int line, int number, int threads) {
+    if (number < 1 || number > 15) wrong(line, "role_barrier has the numbers 1 to 15");
+    if (threads <= 0 || threads % 32 != 0) wrong(line, "role_barrier waits for a multiple of 32 threads");
+    for (const Fiber &fiber : fibers) {
+        if (fiber.state != AT_ROLE_BARRIER || fiber.number != number) continue;
+        if (fiber.threads != threads)
+            wrong_about(line, "role_barrier waits for another number of threads than in line %d", fiber.line);
+        if (fiber.line != line)
+            wrong_about(line, "threads wait at the role_barrier of the same number in line %d", fiber.line);
+    }
+    fibers[current].number = number;
+    fibers[current].threads = threads;
+    wait(AT_ROLE_BARRIER, line);
 }
 
 const char *lw_emulation_message(void) { return message; }

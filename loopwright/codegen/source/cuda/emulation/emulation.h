@@ -32,6 +32,11 @@ int lw_is_running(unsigned lane);
 unsigned lw_running_lanes(void);
 [[noreturn]] void lw_trap(int line);
 [[noreturn]] void lw_wrong_status(int line, const char *what);
+void lw_mbarrier_init(int line, void *barrier, int arrivals);
+void lw_mbarrier_arrive(int line, void *barrier);
+void lw_mbarrier_wait(int line, void *barrier, int parity);
+void lw_bulk_copy_async(int line, void *target, const void *source, long long bytes, void *barrier);
+void lw_role_barrier(int line, int number, int threads);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
@@ -125,3 +130,10 @@ static inline unsigned long long lw_await_published(int line, const void *status
 }
 #define lw_publish(...) lw_publish(__LINE__, __VA_ARGS__)
 #define lw_await_published(...) lw_await_published(__LINE__, __VA_ARGS__)
+
+// Asynchronous copies: emulation.cpp.
+#define lw_mbarrier_init(...) lw_mbarrier_init(__LINE__, __VA_ARGS__)
+#define lw_mbarrier_arrive(...) lw_mbarrier_arrive(__LINE__, __VA_ARGS__)
+#define lw_mbarrier_wait(...) lw_mbarrier_wait(__LINE__, __VA_ARGS__)
+#define lw_bulk_copy_async(...) lw_bulk_copy_async(__LINE__, __VA_ARGS__)
+#define lw_role_barrier(...) lw_role_barrier(__LINE__, __VA_ARGS__)

@@ -1,0 +1,388 @@
+"""specialize_warps: the parts of a loop's iterations become the work of different warps, each at its own speed.
+
+    tx = T.launch_thread("threadIdx.x", 160)             →    tx = T.launch_thread("threadIdx.x", 160)
+    for i in T.serial(n, {"warp_role_stages": 4}):            S = T.decl_buffer((4, 256), scope="shared")
+        S = T.decl_buffer((256,), scope="shared")             …             # mbarriers: full and empty, of 4 slots
+        with T.attr("load", "warp_role", 32):                 if tx < 32:
+            if tx < 32:                                           for i in range(n):
+                S[…] = A[…]                                           wait until slot i % 4 is empty
+        with T.attr("add", "warp_role", 128):                         S[i % 4, …] = A[…], by a bulk copy
+            if tx >= 32:                                              say that it is full
+                … = S[…]                                      else:
+                                                                  for i in range(n):
+                                                                      wait until slot i % 4 is full
+                                                                      … = S[i % 4, …]
+                                                                      say that it is empty
+
+Memory that a role fills and others read is one for each of so many iterations, and handed on by barriers in memory
+(mbarriers): a reader waits before its first access until the writer has gone on behind its last one, and the writer
+waits until all readers of the iteration before in that slot have. What one role alone uses is its own. So every read
+comes after its write, and every overwrite after the reads before it, as in the order of the text; other memory that
+two roles touch, one of them writing, is refused. Every wait is for something that comes earlier in the order of the
+text, so that there is no deadlock: whatever has not happened yet, what comes first of it waits for nothing.
+
+A copy from global memory of what lies side by side becomes a bulk copy, which no thread waits for: it arrives at the
+barrier by itself. Threads of one role meet at barriers of their own (`insert_barriers` puts them).
+
+Needs: no blocks, threads launched by attributes (`launch_threads`).  Leaves: no loop of roles. For GPUs that have
+barriers in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from loopwright.analysis.thread_axes import axis_of, barrier, is_of_block, is_thread_tag, scope_of, tag_of
+from loopwright.analysis.warp_roles import STAGES, Role, has_roles, role_of, stages_of
+from loopwright.ir import (
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    LetStmt,
+    Node,
+    PrimFunc,
+    Rewriter,
+    SeqStmt,
+    Stmt,
+    Var,
+    While,
+    any_node,
+    const,
+    decl_buffer,
+    deep,
+    pre_order_visit,
+    seq,
+)
+from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
+from loopwright.ir.intrinsics import address_of
+from loopwright.ir.machine_intrinsics import HANDOFFS
+from loopwright.ir.passes import function_pass
+from loopwright.transform.errors import LoweringError
+from loopwright.transform.parts.bulk_copies import with_bulk_copies
+from loopwright.transform.parts.clone_definitions import clone_definitions
+
+_LANES: Final = 32  # of a warp, where there are such barriers
+
+
+class CannotSpecialize(LoweringError, ValueError):
+    """The parts of a loop cannot be given to different warps.
+
+    The loop holds nothing but parts with roles. Memory that one role writes and others read is shared memory, allocated
+    in the loop, and the role that writes it comes first.
+
+    For example:
+
+        from loopwright.script import tir as T
+        from loopwright.transform import launch_threads, specialize_warps
+
+        @T.prim_func
+        def f(A: T.Buffer((4, 32)), B: T.Buffer((4, 32))):
+            S = T.decl_buffer((32,), scope="shared")
+            for i in T.serial(4, annotations={"warp_role_stages": 2}):
+                with T.attr("load", "warp_role", 32):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        S[tx] = A[i, tx]
+                with T.attr("store", "warp_role", 32):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        B[i, tx] = S[31 - tx]
+
+        specialize_warps(launch_threads(f))
+    """
+
+    code = "LW0725"
+
+    def __init__(self, problem: str, at: Node, hint: str | None = None) -> None:
+        super().__init__(f"specialize_warps: {problem}", at=at, hint=hint)
+
+
+class _Part(NamedTuple):
+    """What a role does in an iteration."""
+
+    role: Role
+    node: AttrStmt
+    body: Stmt
+    reads: frozenset[Var]
+    writes: frozenset[Var]
+
+    @property
+    def touches(self) -> frozenset[Var]:
+        return self.reads | self.writes
+
+
+class _Specialize(Rewriter):
+    """Finds the loops of roles."""
+
+    def __init__(self) -> None:
+        self.thread: Var | None = None
+        self.inside: For | While | None = None  # of the launch
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if is_thread_tag(tag_of(node)):
+            self.thread = axis_of(node).var
+        elif role_of(node) is not None:
+            raise CannotSpecialize("a role stands outside a loop of roles", node, f"annotate the loop with {STAGES}")
+        return self.rebuild(node)
+
+    def visit_IfThenElse(self, choice: IfThenElse) -> Stmt:
+        return choice if role_of(choice.then_case) is not None else self.rebuild(choice)  # what this pass has made
+
+    def visit_For(self, loop: For) -> Stmt:
+        if stages_of(loop) is None or not has_roles(loop.body):
+            around, self.inside = self.inside, loop
+            result = self.rebuild(loop)
+            self.inside = around
+            return result
+        if self.inside is not None and self.thread is not None:
+            raise CannotSpecialize("the loop of roles stands in another loop", loop, "fuse the two loops")
+        if self.thread is None:
+            raise CannotSpecialize("no threads are launched around the loop of roles", loop, "run launch_threads first")
+        return _Loop(loop, self.thread).specialized()
+
+    def visit_Expr(self, expr: Expr) -> Expr:
+        return expr
+
+
+class _Loop:
+    """One loop of roles."""
+
+    def __init__(self, loop: For, thread: Var) -> None:
+        stages = stages_of(loop)
+        assert stages is not None
+        if stages < 1:
+            raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
+        self.loop, self.thread, self.stages = loop, thread, stages
+        self.allocations: list[Allocate | DeclBuffer] = []
+        body: Stmt = loop.body
+        while isinstance(body, (Allocate, DeclBuffer)):
+            self.allocations.append(body)
+            body = body.body
+        self.parts = [self._part(item) for item in (body.seq if isinstance(body, SeqStmt) else [body])]
+        self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
+        self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
+        self.in_slots: dict[Buffer, Buffer] = {}
+        self._check_memory()
+        self.numbers: dict[tuple[str, str], int] = {}  # of the barriers, in slots
+        self.counts: list[int] = []  # arrivals that each of them waits for
+        for part in dict.fromkeys(self.staged.values()):
+            readers = sum([item.role.threads for item in self._readers(part)])
+            for kind, count in (("full", part.role.threads), ("empty", readers)):
+                self.numbers[kind, part.role.name] = len(self.counts)
+                self.counts.append(count)
+        self.barriers = decl_buffer((max(1, len(self.counts)) * stages,), "uint64", "barriers", scope="shared")
+
+    def _part(self, statement: Stmt) -> _Part:
+        role = role_of(statement)
+        if role is None:
+            raise CannotSpecialize("a statement stands beside the roles of the loop", statement, "make it part of one")
+        assert isinstance(statement, AttrStmt)
+        if role.threads % _LANES:
+            raise CannotSpecialize(f"role {role.name} has {role.threads} threads, no whole warps", statement)
+        body = statement.body
+        if isinstance(body, IfThenElse) and body.else_case is None:  # that a thread is one of the role's
+            body = body.then_case
+        return _Part(role, statement, body, *_memory_of(body))
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def _check_memory(self) -> None:
+        for data in dict.fromkeys([data for part in self.parts for data in part.touches]):
+            users = [part for part in self.parts if data in part.touches]
+            writers = [part for part in users if data in part.writes]
+            if len(users) < 2 or not writers:
+                continue
+            who, others = writers[0], ", ".join([part.role.name for part in users if part is not writers[0]])
+            problem = f"role {who.role.name} writes {data.name}, which role {others} touches as well"
+            if len(writers) > 1 or who is not users[0]:
+                raise CannotSpecialize(problem, who.node, "one role writes it, and comes before those that read it")
+            if data not in self.own or not is_of_block(scope_of(data)):
+                hint = f"allocate {data.name} in the loop, in shared memory"
+                raise CannotSpecialize(f"{problem}, and it is no shared memory of an iteration", who.node, hint)
+            self.staged[data] = who
+
+    def _readers(self, writer: _Part) -> list[_Part]:
+        return [part for part in self.parts if part is not writer and self._handed(writer) & part.touches]
+
+    def _handed(self, writer: _Part) -> frozenset[Var]:
+        """The memory that a role hands on."""
+        return frozenset([data for data, part in self.staged.items() if part is writer])
+
+    # --- the result -------------------------------------------------------------------------------------------------
+
+    def specialized(self) -> Stmt:
+        chain: Stmt | None = None
+        end = sum([part.role.threads for part in self.parts])
+        for part in reversed(self.parts):
+            begin = end - part.role.threads
+            mine = self._role(part, begin)
+            if len(self.parts) > 1:
+                mine = part.node.with_(body=mine)
+            chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
+            end = begin
+        assert chain is not None
+        result = seq([*self._init(), chain])
+        for item in reversed(self.allocations):
+            data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
+            if data in self.staged:
+                result = self._staged_allocation(item, result)
+        if not self.counts:
+            return result
+        memory = self.barriers
+        return Allocate(memory.data, memory.dtype, memory.shape, const(True), DeclBuffer(memory, result))
+
+    def _init(self) -> list[Stmt]:
+        """The first thread sets the barriers up; the others wait for it."""
+        result: list[Stmt] = []
+        for number, count in enumerate(self.counts):
+            slot = Var("slot", "int32")
+            call = Evaluate(mbarrier_init(self._barrier(number, slot), const(count)))
+            result.append(For(slot, const(0), const(self.stages), ForKind.SERIAL, call))
+        return [IfThenElse(self.thread.equal(0), seq(result)), barrier()] if result else []
+
+    def _staged_allocation(self, item: Allocate | DeclBuffer, body: Stmt) -> Stmt:
+        if isinstance(item, Allocate):
+            return item.with_(extents=(const(self.stages), *item.extents), body=body)
+        return DeclBuffer(self._staged_buffer(item.buffer), body)
+
+    def _staged_buffer(self, buffer: Buffer) -> Buffer:
+        result = self.in_slots.get(buffer)
+        if result is None:
+            result = self.in_slots[buffer] = buffer.with_(shape=(const(self.stages), *buffer.shape))
+        return result
+
+    def _role(self, part: _Part, begin: int) -> Stmt:
+        """The loop of one role."""
+        i = self.loop.loop_var
+        slot, turn = i % self.stages, i // self.stages
+        body = part.body
+        handed = self._handed(part)
+        if handed:
+            full = self._barrier(self.numbers["full", part.role.name], slot)
+            if part.role.threads == _LANES:
+                body = with_bulk_copies(body, handed, self.thread, begin, full)
+            body = after_last(body, handed, Evaluate(mbarrier_arrive(full)))
+            empty = self._barrier(self.numbers["empty", part.role.name], slot)
+            body = before_first(body, handed, Evaluate(mbarrier_wait(empty, ((turn + 1) % 2).astype("int32"))))
+        for writer in dict.fromkeys(self.staged.values()):
+            taken = self._handed(writer)
+            if writer is part or not taken & part.touches:
+                continue
+            empty = self._barrier(self.numbers["empty", writer.role.name], slot)
+            full = self._barrier(self.numbers["full", writer.role.name], slot)
+            body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
+            body = before_first(body, taken, Evaluate(mbarrier_wait(full, (turn % 2).astype("int32"))))
+        body = _InSlots(self.staged, slot, self._staged_buffer).visit(body)
+        for item in reversed(self.allocations):
+            data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
+            if data not in self.staged and data in part.touches:
+                body = item.with_(body=body)
+        annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
+        return clone_definitions(self.loop.with_(body=body, annotations=annotations))
+
+    def _barrier(self, number: int, slot: Expr) -> Expr:
+        return address_of(BufferLoad(self.barriers, (slot + number * self.stages,)))
+
+
+class _InSlots(Rewriter):
+    """Accesses of memory that roles hand on go to the slot of the iteration."""
+
+    def __init__(self, staged: dict[Var, _Part], slot: Expr, widened: Callable[[Buffer], Buffer]) -> None:
+        self.staged, self.slot, self.widened = staged, slot, widened
+
+    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
+        if load.buffer.data not in self.staged or len(load.indices) != len(load.buffer.shape):
+            return self.rebuild(load)
+        indices = tuple([self.visit(index) for index in load.indices])
+        return BufferLoad._make(self.widened(load.buffer), (self.slot, *indices), span=load.span)
+
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
+        if store.buffer.data not in self.staged:
+            return self.rebuild(store)
+        indices = tuple([self.visit(index) for index in store.indices])
+        return BufferStore(self.widened(store.buffer), self.visit(store.value), (self.slot, *indices), span=store.span)
+
+
+# --- places in a role's part ----------------------------------------------------------------------------------------
+
+
+def before_first(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
+    """`what` goes before the first part of the statement that touches the memory; all threads of the role get there."""
+    if isinstance(statement, SeqStmt):
+        parts = list(statement.seq)
+        first = next(k for k, part in enumerate(parts) if _touches(part, memory))
+        parts[first] = before_first(parts[first], memory, what)
+        return seq(parts)
+    if _is_plain(statement, memory):
+        return statement.with_(body=before_first(statement.body, memory, what))  # type: ignore[attr-defined]
+    return seq([what, statement])
+
+
+def after_last(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
+    """`what` goes behind the last part of the statement that touches the memory."""
+    if isinstance(statement, SeqStmt):
+        parts = list(statement.seq)
+        last = max(k for k, part in enumerate(parts) if _touches(part, memory))
+        parts[last] = after_last(parts[last], memory, what)
+        return seq(parts)
+    if _is_plain(statement, memory):
+        return statement.with_(body=after_last(statement.body, memory, what))  # type: ignore[attr-defined]
+    if isinstance(statement, LetStmt):  # its value is read once, before its body
+        body = statement.body
+        return statement.with_(body=after_last(body, memory, what) if _touches(body, memory) else seq([what, body]))
+    return seq([statement, what])
+
+
+def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:
+    """Whether a statement runs its body once, and touches the memory in it alone."""
+    if isinstance(statement, LetStmt):
+        return not _touches(statement.value, memory)
+    return isinstance(statement, (Allocate, DeclBuffer, AttrStmt))
+
+
+def _touches(node: Node, memory: frozenset[Var]) -> bool:
+    return any_node(node, lambda item: isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in memory)
+
+
+def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var]]:
+    """The memory that is read, and written; what calls know by its address is both, but for what blocks hand on."""
+    reads: set[Var] = set()
+    writes: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, BufferLoad):
+            reads.add(node.buffer.data)
+        elif isinstance(node, BufferStore):
+            writes.add(node.buffer.data)
+        elif isinstance(node, Call) and node.op.name in HANDOFFS:
+            for argument in (*_indices_of(node.args[0]), *node.args[1:]):
+                pre_order_visit(argument, look)
+            return False
+        elif isinstance(node, Call) and node.op.name == "tir.address_of":
+            writes.update([load.buffer.data for load in node.args if isinstance(load, BufferLoad)])
+        return True
+
+    pre_order_visit(body, look)
+    return frozenset(reads), frozenset(writes)
+
+
+def _indices_of(pointer: Expr) -> Sequence[Expr]:
+    load = pointer.args[0] if isinstance(pointer, Call) else None
+    return load.indices if isinstance(load, BufferLoad) else ()
+
+
+@function_pass
+@deep
+def specialize_warps(func: PrimFunc) -> PrimFunc:
+    """The parts of a loop's iterations become the work of different warps, each at its own speed."""
+    if not has_roles(func.body):
+        return func
+    return func.with_(body=_Specialize().visit(func.body))

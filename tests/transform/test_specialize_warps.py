@@ -1,0 +1,195 @@
+"""specialize_warps: parts of iterations become the work of different warps, which hand on memory by mbarriers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.evaluator import evaluate
+from loopwright.ir import Call, collect
+from loopwright.script import from_source
+from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
+from loopwright.transform.on_request.launch_threads import NotALaunch
+from loopwright.transform.on_request.specialize_warps import CannotSpecialize, specialize_warps
+
+EMULATED = "cuda -model=emulated -arch=sm_90"
+ORDERS = ("forwards", "backwards", "random")
+
+LOAD = """
+            with T.attr("load", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    for k in range(4):
+                        S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx]
+"""
+ADD = """
+            with T.attr("add", "warp_role", 64):
+                P = T.decl_buffer((2,), scope="shared")
+                for tx in T.thread_binding(64, thread="threadIdx.x"):
+                    s = T.decl_buffer((1,), scope="local")
+                    s[0] = S[tx] + S[64 + tx]
+                    for k in T.unroll(5):
+                        s[0] = s[0] + T.tvm_warp_shuffle_xor(T.uint32(4294967295), s[0], T.shift_left(1, k), 32, 32)
+                    if tx % 32 == 0:
+                        P[tx // 32] = s[0]
+                for tx in T.thread_binding(64, thread="threadIdx.x"):
+                    if tx == 0:
+                        M[0] = P[0] + P[1]
+"""
+STORE = """
+            with T.attr("store", "warp_role", 96):
+                for tx in T.thread_binding(96, thread="threadIdx.x"):
+                    for k in range(2):
+                        if k * 96 + tx < 128:
+                            B[i * 2 + bx, k * 96 + tx] = S[127 - (k * 96 + tx)] - M[0]
+"""
+
+
+def program(stages=2, turns=5, parts=(LOAD, ADD, STORE)):
+    rows = 2 * turns
+    return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer(({rows}, 128)), B: T.Buffer(({rows}, 128))):
+    for bx in T.thread_binding(2, thread="blockIdx.x"):
+        for i in T.serial({turns}, annotations={{"warp_role_stages": {stages}}}):
+            S = T.decl_buffer((128,), scope="shared")
+            M = T.decl_buffer((1,), scope="shared")
+{"".join(parts)}
+""")
+
+
+def specialized(function):
+    return specialize_warps(launch_threads(write_allocations(lower_blocks(function))))
+
+
+def calls(function, name):
+    return [call for call in collect(function.body, Call) if call.op.name == f"tir.{name}"]
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 7])
+@pytest.mark.parametrize("turns", [1, 2, 5])
+def test_every_order_of_threads_gives_what_the_text_says(stages, turns):
+    function = program(stages, turns)
+    a = np.random.default_rng(0).integers(-9, 9, (2 * turns, 128)).astype("float32")
+    wanted = a[:, ::-1] - a.sum(1, keepdims=True)
+    got = np.zeros_like(a)
+    evaluate(function, a, got)
+    np.testing.assert_array_equal(got, wanted)
+    module = lw.build(function, target=EMULATED)
+    for order in ORDERS:
+        module.set_thread_order(order)
+        got = np.zeros_like(a)
+        module(a, got)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_what_becomes_of_the_loop():
+    result = specialized(program(stages=3))
+    text = result.script()
+    assert text.count("for i in range(5):") == 3
+    assert "S = T.decl_buffer((3, 128), scope=\"shared\")" in text
+    assert "P = T.decl_buffer((2,), scope=\"shared\")" in text, "what one role uses is its own"
+    (copy,) = calls(result, "bulk_copy_async")
+    assert copy.args[2].value == 512
+    assert len(calls(result, "mbarrier_init")) == 4, "of S and of M, each full and empty"
+    arrivals = [call.args[1].value for call in calls(result, "mbarrier_init")]
+    assert arrivals == [32, 160, 64, 96], "threads that fill, and that read"
+    assert len(calls(result, "mbarrier_wait")) == len(calls(result, "mbarrier_arrive")) == 5
+    assert specialize_warps(result).body is result.body
+
+
+def test_threads_of_a_role_meet_by_themselves():
+    result = insert_barriers(specialized(program()))
+    assert len(calls(result, "tvm_storage_sync")) == 1, "after the mbarriers are set up"
+    meetings = {(call.args[0].value, call.args[1].value) for call in calls(result, "role_barrier")}
+    assert meetings == {(2, 64)}, "the two warps that add"
+
+
+@pytest.mark.parametrize(
+    ("statement", "size"),
+    [
+        ("for k in range(4):\n    S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx]", "512"),
+        ("for k in range(4):\n    if k * 32 + tx < 100:\n        S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx]", "400"),
+        ("for k in range(4):\n    if i < 3:\n        S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx]", "if_then_else"),
+        ("for k in range(2):\n    S[k * 32 + tx + 7] = A[i * 2 + bx, k * 32 + tx + 64]", "256"),
+        ("for k in range(4):\n    S[k * 32 + tx] = A[i * 2 + bx, 127 - (k * 32 + tx)]", None),  # the other way round
+        ("for k in range(4):\n    S[tx * 4 + k] = A[i * 2 + bx, k * 32 + tx]", None),  # not in order
+        ("for k in range(4):\n    S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx] * T.float32(2)", None),
+        ("for k in range(4):\n    if tx < 16:\n        S[k * 32 + tx] = A[i * 2 + bx, k * 32 + tx]", None),
+        ("for k in range(4):\n    S[k * 32 + tx] = A[k * 2, i + tx]", None),  # rows are no neighbours
+    ],
+)
+def test_copies_of_neighbours_are_bulk_copies(statement, size):
+    indented = "\n".join("                    " + line for line in statement.splitlines())
+    load = LOAD.split("                    for k")[0] + indented + "\n"
+    result = specialized(program(parts=(load, STORE.replace(" - M[0]", ""))))
+    copies = calls(result, "bulk_copy_async")
+    assert len(copies) == (size is not None)
+    assert size is None or size in repr(copies[0].args[2])
+
+
+GLOBAL = """
+            with T.attr("load", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    B[i, tx] = A[i, tx]
+            with T.attr("store", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    S[tx] = B[i, tx]
+"""
+LATE = """
+            with T.attr("read", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    B[i, tx] = S[tx]
+"""
+BOTH = """
+            with T.attr("more", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    S[tx] = T.float32(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((GLOBAL,), "role load writes B, which role store touches as well, and it is no shared memory of an iteration"),
+        ((LATE, LOAD), "role load writes S, which role read touches as well"),
+        ((LOAD, BOTH, LATE), "role load writes S, which role more, read touches as well"),
+        ((LOAD, LATE, "            B[0, 0] = T.float32(1)\n"), "a statement stands beside the roles"),
+        ((LOAD.replace("32", "48"), LATE), "role load has 48 threads, no whole warps"),
+    ],
+)
+def test_what_cannot_be_handed_on(parts, message):
+    with pytest.raises(CannotSpecialize, match=re.escape(message)):
+        specialized(program(parts=parts))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('annotations={"warp_role_stages": 2}', "annotations={}"), "a role stands outside a loop of roles"),
+        (('"warp_role_stages": 2', '"warp_role_stages": 0'), "the loop has 0 stages"),
+        (("for i in T.serial(5, ", "for j in range(2):\n          for i in T.serial(5, "), "stands in another loop"),
+    ],
+)
+def test_loops_that_are_none_of_roles(change, message):
+    text = program(parts=(LOAD, LATE)).script()
+    assert change[0] in text
+    function = from_source(text.replace(*change))
+    with pytest.raises((CannotSpecialize, NotALaunch), match=message):
+        specialized(function)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((LOAD, LOAD), "there are two parts of role load"),
+        ((LOAD.replace("binding(32", "binding(16"), LATE), "loop tx over threadIdx.x of role load has 16 iterations"),
+        ((LOAD, LATE.replace("threadIdx.x", "threadIdx.y")), "loop tx over threadIdx.y of role read"),
+        ((LOAD, LATE.replace('with T.attr("read", "warp_role", 32)', "if i < 4")), "stands outside the roles"),
+    ],
+)
+def test_threads_of_roles(parts, message):
+    with pytest.raises(NotALaunch, match=message):
+        specialized(program(parts=parts))
