@@ -58,6 +58,7 @@ from loopwright.transform.on_request.renormalize_splits import renormalize_split
 from loopwright.transform.on_request.resolve_matches import resolve_matches
 from loopwright.transform.on_request.rewrite_unsafe_select import rewrite_unsafe_select
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
+from loopwright.transform.on_request.specialize_warps import specialize_warps
 from loopwright.transform.on_request.split_host_device import split_host_device
 from loopwright.transform.on_request.write_prefetches import write_prefetches
 from loopwright.transform.parts.clone_definitions import clone_definitions
@@ -193,6 +194,7 @@ __all__ = [
     "skip_asserts",
     "software_pipeline",
     "specialize_full_vectors",
+    "specialize_warps",
     "split_host_device",
     "stages",
     "trim_grid",

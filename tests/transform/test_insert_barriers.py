@@ -469,6 +469,53 @@ def test_what_a_check_or_a_name_reads_waits_as_well():
     assert insert_barriers(got) is got
 
 
+@pytest.mark.parametrize(
+    ("place", "wanted"),
+    [
+        ("k % 2", 1),  # the iteration before the last one ended before the barrier of the last one
+        ("k % 3", 1),
+        ("k // 2 % 2", 2),  # two iterations after each other have one place
+        ("0", 2),
+        ("k % 2 * k", 2),
+    ],
+)
+def test_every_other_iteration_has_another_place(place, wanted):
+    """What was read in the last iteration may still be read; what was read before that has been."""
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((9, 32)), B: T.Buffer((9, 32))):
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.decl_buffer((72, 32), scope="shared")
+    for k in range(9):
+        S[{place}, tx] = A[k, tx]
+        B[k, tx] = S[{place}, 31 - tx]
+""")
+    got = insert_barriers(flat(func))
+    assert len(barriers(got)) == wanted
+    assert insert_barriers(got) is got
+
+
+def test_a_place_that_one_iteration_skips():
+    """What the last iteration has left alone is as old as the one before it."""
+    func = from_source("""
+@T.prim_func
+def main(A: T.Buffer((9, 32)), B: T.Buffer((9, 32))):
+    tx = T.launch_thread("threadIdx.x", 32)
+    S = T.decl_buffer((2, 32), scope="shared")
+    for k in range(9):
+        if k % 2 == 0:
+            S[k // 2 % 2, tx] = A[k, tx]
+            T.tvm_storage_sync("shared")
+        B[k, tx] = S[k // 2 % 2, 31 - tx]
+""")
+    a, b = np.arange(288, dtype="float32").reshape(9, 32), np.zeros((9, 32), "float32")
+    module = loopwright.build(func, target="cuda -model=emulated")
+    for order in ("forwards", "backwards", "random"):
+        module.set_thread_order(order)
+        module(a, b)
+        np.testing.assert_array_equal(b, a[np.arange(9) // 2 * 2, ::-1])
+
+
 @pytest.mark.parametrize("scope", ["shared", "local"])
 def test_memory_of_a_kernel_ends_with_it(scope):
     func = from_source(f"""

@@ -48,7 +48,7 @@ from loopwright.ir.ir_builder import BufferVar
 from loopwright.ir.machine_intrinsics import take_ticket
 
 _ADD_WARPS: Final = 4
-_LOOK_BACK_WARPS: Final = 8
+_TOTALS_WARPS: Final = 8
 
 
 class PipelinedScan(SinglePass):
@@ -63,13 +63,13 @@ class PipelinedScan(SinglePass):
         with ib.new_scope():
             run_on(ib, "blockIdx.x", min(plan.blocks, count))
             # What one role alone uses, with a place for every other turn where its warps meet once in a turn.
-            threads = _LOOK_BACK_WARPS * self.warp
+            threads = _TOTALS_WARPS * self.warp
             index = self.scan.at.dtype
             self.share = ib.allocate(self.dtype, (threads, 1), "share", scope="local")  # of the totals so far
             self.following = ib.allocate(index, (threads, 1), "following", scope="local")  # the first one after it
             self.of_row = ib.allocate(index, (threads, 1), "of_row", scope="local")
             self.sums = ib.allocate(self.dtype, (2, _ADD_WARPS), "sums", scope="shared")
-            self.shares = ib.allocate(self.dtype, (2, _LOOK_BACK_WARPS), "shares", scope="shared")
+            self.shares = ib.allocate(self.dtype, (2, _TOTALS_WARPS), "shares", scope="shared")
             self.warp_totals = ib.allocate(self.dtype, (2, self.warps), "warps", scope="shared")
             self.turn = Var("turn", "int32")
             turns = const(-(-count // plan.blocks))
@@ -90,10 +90,10 @@ class PipelinedScan(SinglePass):
             self.ib.scope_attr(name, ROLE, threads)
             yield
 
-    def _place(self, ticket: BufferVar | None = None) -> tuple[Expr, Expr, Expr]:
-        """The row and the tile of this turn, and whether there is one."""
+    def _place(self, ticket: Expr) -> tuple[Expr, Expr, Expr]:
+        """The row and the tile of a ticket, and whether there is one."""
         count = self.row_count * self.tiles
-        given = self.ib.let("given", (self.ticket if ticket is None else ticket)[0])
+        given = self.ib.let("given", ticket)
         inside = Max(Min(given, const(count - 1)), const(0))  # whatever it is, memory is safe
         number = self.ib.let("number", inside.astype(self.scan.at.dtype))
         if self.row_count == 1:
@@ -109,7 +109,7 @@ class PipelinedScan(SinglePass):
                     self.ticket[0] = take_ticket(address_of(element_of(self.counter, const(0))))
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", warp)
-                row, tile, is_there = self._place()
+                row, tile, is_there = self._place(self.ticket[0])
                 with ib.for_range(0, plan.tile // warp, "k") as k:
                     at = tile * plan.tile + (k * warp + thread)
                     with ib.if_scope(logical_and(is_there, at < scan.length)):
@@ -120,9 +120,12 @@ class PipelinedScan(SinglePass):
         ib, plan, join, lanes, warp = self.ib, self.plan, self.scan.join, self.plan.lanes, self.warp
         threads = _ADD_WARPS * warp
         with self._role("add", threads):
+            # The slot of the tile is free once it has been read: its ticket is kept for what comes later.
+            ticket = ib.allocate("int32", (threads, 1), "number", scope="local")
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", threads)
-                _, tile, _ = self._place()
+                ticket[thread, 0] = self.ticket[0]
+                _, tile, _ = self._place(ticket[thread, 0])
                 sums = ib.allocate(self.dtype, (lanes,), "sums", scope="local")
                 held = ib.allocate(self.dtype, (lanes,), "held", scope="local")
                 with ib.for_range(0, lanes, "v", kind="unroll") as v:
@@ -141,23 +144,23 @@ class PipelinedScan(SinglePass):
                     self.sums[self.turn % 2, thread // warp] = sums[0]
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", threads)
-                row, tile, is_there = self._place()
+                row, tile, is_there = self._place(ticket[thread, 0])
                 with ib.if_scope(thread.equal(0)):
                     total = ib.allocate(self.dtype, (1,), "own", scope="local")
                     self._join_parts(self.sums, _ADD_WARPS, total)
-                    self.summed[0] = self.ticket[0]
+                    self.summed[0] = ticket[thread, 0]
                     with ib.if_scope(is_there):
                         self.publish_total(row, 0, tile, total[0])
 
     def _add_totals(self) -> None:
         """What comes before the tile: each thread goes on with its share of the totals."""
         ib, join, warp = self.ib, self.scan.join, self.warp
-        threads = _LOOK_BACK_WARPS * warp
+        threads = _TOTALS_WARPS * warp
         share, following, of_row = self.share, self.following, self.of_row
         with self._role("look back", threads):
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", threads)
-                row, tile, is_there = self._place(self.summed)  # after all that this block has published
+                row, tile, is_there = self._place(self.summed[0])  # after all that this block has published
                 with ib.if_scope(logical_or(self.turn.equal(0), logical_not(of_row[thread, 0].equal(row)))):
                     share[thread, 0] = self.identity
                     following[thread, 0] = thread.astype(tile.dtype)
@@ -175,7 +178,7 @@ class PipelinedScan(SinglePass):
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", threads)
                 with ib.if_scope(thread.equal(0)):
-                    self._join_parts(self.shares, _LOOK_BACK_WARPS, self.before)
+                    self._join_parts(self.shares, _TOTALS_WARPS, self.before)
 
     def _join_parts(self, parts: BufferVar, count: int, result: BufferVar) -> None:
         """The total of what warps have put down in this turn."""
@@ -190,13 +193,15 @@ class PipelinedScan(SinglePass):
         with self._role("scan", plan.threads):
             memory = Memory(self)
             memory.shared = self.warp_totals
+            ticket = ib.allocate("int32", (plan.threads, 1), "number", scope="local")
             with ib.new_scope():
                 (thread,) = self.threads()
-                row, tile, _ = self._place()
+                ticket[thread, 0] = self.ticket[0]
+                row, tile, _ = self._place(ticket[thread, 0])
                 self.scan_tile(memory, (thread,), row, tile * plan.tile)
             with ib.new_scope():
                 (thread,) = self.threads()
-                row, tile, is_there = self._place()
+                row, tile, is_there = self._place(ticket[thread, 0])
                 memory.total[thread, 0] = self.before[0]
                 with ib.if_scope(is_there):
                     self.store_tile(memory, (thread,), row, tile * plan.tile)

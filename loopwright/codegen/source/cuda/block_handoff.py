@@ -13,7 +13,7 @@ from typing import Final
 from loopwright.codegen.source.helpers import Helpers
 
 _POLLS: Final = 1 << 24  # at least half a microsecond each
-_SLEEP: Final = 8, 256  # nanoseconds between two polls: twice as long each time, up to a third of what a poll takes
+_SLEEP: Final = 1, 1  # nanoseconds between two polls, the first time and at most: twice as long each time
 
 
 def _access(modern: str, old: str) -> list[str]:

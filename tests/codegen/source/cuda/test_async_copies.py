@@ -271,7 +271,7 @@ def test_a_gpu_has_instructions_for_them(tmp_path: Path):
     (tmp_path / "ring.cubin").write_bytes(code)
     command = [str(disassembler), "-c", str(tmp_path / "ring.cubin")]
     sass = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for instruction in ("UBLKCP", "SYNCS.EXCH.64", "SYNCS.PHASECHK.TRANS64.TRYWAIT", "LDGSTS", "ARRIVES.LDGSTSBAR"):
+    for instruction in ("UBLKCP", "SYNCS.EXCH.64", "SYNCS.PHASECHK.TRANS64.TRYWAIT", "LDGSTS", "LDGDEPBAR"):
         assert instruction in sass
     assert re.search(r"BAR.SYNC\S* 0x1, 0x40", sass)
 

@@ -25,6 +25,7 @@ from loopwright.evaluator import evaluate
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.script import from_source
 from loopwright.transform.on_request import insert_barriers
+from tests.campaign import some
 from tests.cuda_programs import PROGRAMS
 
 EMULATED = "cuda -model=emulated"
@@ -410,6 +411,13 @@ def transpose() -> Program:
 
 def look_back() -> Program:
     """65 tiles of one row, whose totals blocks hand on: two groups, and one tile more."""
+    A = te.placeholder((532_000,), "int32", name="A")
+    a = np.random.default_rng(0).integers(-9, 9, 532_000).astype("int32")
+    return [A, topi.cumsum(A, dtype="float64")], None, [a], [a.cumsum().astype("float64")]
+
+
+def pipelined() -> Program:
+    """65 tiles of one row, of which each of 16 blocks has three under way."""
     A = te.placeholder((532_000,), "float64", name="A")
     a = np.random.default_rng(0).integers(-9, 9, 532_000).astype("float64")
     return [A, topi.cumsum(A)], None, [a], [a.cumsum()]
@@ -434,6 +442,7 @@ class Changed(NamedTuple):
 
 
 SYNC = r"__syncthreads\(\);"
+WAIT = r"(lw_mbarrier_wait\(\(void \*\)&barriers\[t_\d+\]), (t_\d+)\);"
 TEXTS = {
     "no barrier between the warps of the first of two reductions": Changed(softmax, SYNC, ""),
     "no barrier between the warps of the second of two reductions": Changed(softmax, SYNC, "", 2),
@@ -465,10 +474,29 @@ TEXTS = {
     "one array for two tiles": Changed(named("gemm"), r"\bB_shared\[(?!\d+\];)", "A_shared[", None),
 }
 
+PIPELINED = {
+    **{
+        f"a role that does not wait: {what}": Changed(pipelined, WAIT, ";", number)
+        for number, what in ((0, "for an empty slot"), (1, "for a tile"), (3, "for its sum"), (6, "for what is before"))
+    },
+    **{
+        f"a role that waits for the other phase, {number}": Changed(pipelined, WAIT, r"\1, 1 - (\2));", number)
+        for number in (0, 1, 4)
+    },
+    "a tile that is not copied": Changed(pipelined, r"lw_bulk_copy_async\(\(void \*\)&[^;]*;", ";"),
+    "a slot that is empty before all warps have read it": Changed(pipelined, r"(&barriers\[t\], )640\)", r"\g<1>128)"),
+    "a slot that is never empty": Changed(pipelined, r"(&barriers\[t\], )640\)", r"\g<1>672)"),
+    "no barrier between the warps of a role": Changed(pipelined, r"lw_role_barrier\(2, 128\);", ";"),
+    "a barrier of a role that waits for half of its warps": Changed(
+        pipelined, r"lw_role_barrier\(4, 512\);", "lw_role_barrier(4, 256);"
+    ),
+    "one slot where the text says three": Changed(pipelined, r"turn % 3\b", "turn % 1", None),
+}
 
-@pytest.mark.parametrize("name", TEXTS)
+
+@pytest.mark.parametrize("name", [*TEXTS, *some(list(PIPELINED), 5)])
 def test_what_a_compiler_gets_wrong(name: str):
-    change = TEXTS[name]
+    change = (TEXTS | PIPELINED)[name]
     assert is_right(change.make), "without the bug"
     emit = make_module.emit_cuda
 
@@ -542,5 +570,5 @@ def test_what_a_pass_gets_wrong(name: str):
 def test_the_documentation_counts_them():
     text = (Path(__file__).parents[4] / "docs" / "cuda.md").read_text(encoding="utf-8")
     refused = [bug for bug in WRITTEN.values() if bug.caught_by == "build"]
-    assert f"Of {len(WRITTEN) + len(TEXTS) + len(PASSES)} seeded bugs of synchronisation" in text
+    assert f"Of {len(WRITTEN) + len(TEXTS) + len(PIPELINED) + len(PASSES)} seeded bugs of synchronisation" in text
     assert f"the build refuses {len(refused)}" in text
