@@ -46,6 +46,7 @@ from loopwright.ir import (
     BufferLoad,
     BufferRealize,
     Call,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -58,6 +59,7 @@ from loopwright.ir import (
     any_node,
     any_statement,
 )
+from loopwright.ir.async_intrinsics import ASYNC_INTRINSICS
 
 
 class Together:
@@ -179,10 +181,21 @@ def is_arithmetic(value: Expr) -> bool:
 
 
 def has_barrier(statement: Stmt) -> bool:
-    """Whether something in the statement has to be reached by all threads, whoever they are."""
+    """Whether something in the statement has to be reached by all threads, or all of a role, whoever they are."""
     return any_statement(
-        statement, lambda node: is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
+        statement,
+        lambda node: is_barrier(node) or is_allreduce(node) or _is_async(node) or tag_of(node).startswith("threadIdx"),
     )
+
+
+def has_meeting(statement: Stmt) -> bool:
+    """The same, or by all lanes of a warp."""
+    return has_barrier(statement) or any_statement(statement, is_shuffle)
+
+
+def _is_async(statement: Stmt) -> bool:
+    call = statement.value if isinstance(statement, Evaluate) else None
+    return isinstance(call, Call) and call.op.name in ASYNC_INTRINSICS
 
 
 def _writes_block_memory(statement: Stmt) -> bool:

@@ -87,14 +87,15 @@ class CannotSpecialize(LoweringError, ValueError):
 
         @T.prim_func
         def f(A: T.Buffer((4, 32)), B: T.Buffer((4, 32))):
-            S = T.decl_buffer((32,), scope="shared")
-            for i in T.serial(4, annotations={"warp_role_stages": 2}):
-                with T.attr("load", "warp_role", 32):
-                    for tx in T.thread_binding(32, thread="threadIdx.x"):
-                        S[tx] = A[i, tx]
-                with T.attr("store", "warp_role", 32):
-                    for tx in T.thread_binding(32, thread="threadIdx.x"):
-                        B[i, tx] = S[31 - tx]
+            for bx in T.thread_binding(1, thread="blockIdx.x"):
+                S = T.decl_buffer((32,), scope="shared")
+                for i in T.serial(4, annotations={"warp_role_stages": 2}):
+                    with T.attr("load", "warp_role", 32):
+                        for tx in T.thread_binding(32, thread="threadIdx.x"):
+                            S[tx] = A[i, tx]
+                    with T.attr("store", "warp_role", 32):
+                        for tx in T.thread_binding(32, thread="threadIdx.x"):
+                            B[i, tx] = S[31 - tx]
 
         specialize_warps(launch_threads(f))
     """
