@@ -42,6 +42,14 @@ _POOL: Final = 4096  # rows that are drawn and scored for one sample
 _TEMPERATURE: Final = 0.15  # a candidate that should take 15 % longer is chosen 1/e as often
 
 
+class _Rejected(Exception):
+    """By a postproc. It is no error of a step, after which a replay would try the steps again, one proof at a time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 class SketchSpace:
     """The rules make sketches, the postprocs finish their instances, the mutators change decisions."""
 
@@ -164,6 +172,12 @@ class SketchSpace:
 
     def schedule(self, candidate: Candidate) -> Schedule:
         """The schedule, proved. Raises ScheduleError where a step is refused for these sizes."""
+        try:
+            return self._proved(candidate)
+        except _Rejected as rejection:
+            raise RejectedByPostproc(rejection.name) from None
+
+    def _proved(self, candidate: Candidate) -> Schedule:
         index, *decisions = candidate.choices
         trace = self.sketches[int(index)].trace_with(decisions)
         sch = Schedule(self.task.mod, seed=1, error_render_level="none")
@@ -173,7 +187,7 @@ class SketchSpace:
             sch.enter_postproc()
             for postproc in self.postprocs:
                 if not postproc.apply(sch):
-                    raise RejectedByPostproc(postproc.name)
+                    raise _Rejected(postproc.name)
 
         sch.replay(steps)
         return sch
