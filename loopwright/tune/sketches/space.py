@@ -99,6 +99,10 @@ class SketchSpace:
 
     def first(self) -> Integers:
         """The best of a few thousand by the formulas."""
+        return self._first.copy()
+
+    @cached_property
+    def _first(self) -> Integers:
         pool = self._drawn(_POOL, np.random.default_rng(0))
         return pool[int(self.describe(pool).prior.argmin())]
 
