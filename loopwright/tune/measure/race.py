@@ -166,12 +166,16 @@ class Race:
                 return "equal"
         return "open" if self.is_over else None
 
+    def is_long(self, seconds: float) -> bool:
+        """Whether that is much of the budget for one pair."""
+        return seconds >= _LONG * self.budget
+
     def _is_far_behind(self, count: int) -> bool:
         """Whether pairs of long calls, which a disturbance hardly moves, all say that the challenger is slower.
 
         A disturbance of the only pair may lose a good one; the time of many slow ones is saved.
         """
-        if not count or self.spent < _LONG * self.budget * count:
+        if not count or not self.is_long(self.spent / count):
             return False
         pairs = zip(self.incumbent, self.challenger, strict=True)
         return all([one < _FAR_BEHIND[count - 1] * other for one, other in pairs])

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import time
+from itertools import pairwise
 
 import pytest
 
-from loopwright.tune.measure.children import each_child, run_children
+from loopwright.tune.measure.children import Crew, each_child, run_children
 from loopwright.tune.measure.failure import KINDS, Failure
 from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
 
@@ -126,6 +127,49 @@ def test_a_large_result_that_waited_for_its_parent_is_heard():
         children = each_child([lambda _: b"x" * (1 << 20), lambda _: b"x" * (70 << 10)], limits, "build", 2)
         time.sleep(0.6)  # longer than a build may take; a pipe holds less than the results
         assert sorted([len(result) for _, result in children]) == [70 << 10, 1 << 20]
+
+
+def test_a_crew_goes_on_while_one_of_its_groups_is_waited_for(tmp_path):
+    def touch(name):
+        return lambda _: (tmp_path / name).touch() or name
+
+    def last(_):
+        begin = time.monotonic()
+        while not (tmp_path / "third").exists() and time.monotonic() - begin < 10:
+            time.sleep(0.01)
+        return (tmp_path / "third").exists()
+
+    crew = Crew()
+    others = each_child([touch("first"), touch("second"), touch("third")], FEW, "build", 1, crew)
+    assert run_children([last], FEW, "load", crew=crew) == [True]
+    assert list(others) == [(0, "first"), (1, "second"), (2, "third")]
+
+
+def test_the_groups_of_a_crew_share_their_places():
+    def running(_):
+        time.sleep(0.05)
+        return time.monotonic()
+
+    crew = Crew()
+    first = each_child([running] * 3, FEW, "build", 1, crew)
+    second = each_child([running] * 2, FEW, "build", 1, crew)
+    assert len(second.running) == 0
+    ends = [end for _, end in first] + [end for _, end in second]
+    assert ends == sorted(ends)
+    assert all(later - earlier > 0.045 for earlier, later in pairwise(ends))
+
+
+def test_who_wants_no_more_results_gives_its_places_to_others():
+    crew = Crew()
+    first = each_child([lambda _: time.sleep(60)] * 2, FEW, "build", 1, crew)
+    second = each_child([lambda _: "fine"], FEW, "build", 1, crew)
+    first.close()
+    assert list(second) == [(0, "fine")]
+
+
+def test_children_that_give_way():
+    before = os.nice(0)
+    assert run(lambda _: os.nice(0), Limits(20.0, nice=3)) == min(before + 3, 19)
 
 
 def test_a_fork_of_the_parent_lets_children_be():
