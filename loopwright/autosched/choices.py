@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, is_dataclass
 from dataclasses import fields as fields_of
-from functools import cache
 from math import isfinite, log2
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -216,7 +215,7 @@ def again(priced: T, decide: Callable[[], T]) -> T:
 
 def plain_fields(candidate: object) -> Fields:
     """What tells a candidate from others, as plain data."""
-    names = _names(type(candidate))
+    names = _names[type(candidate)]
     if not names:
         return {"value": _plain(candidate)} if _is_plain(candidate) else {}
     result: Fields = {}
@@ -229,14 +228,19 @@ def plain_fields(candidate: object) -> Fields:
     return result
 
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """The fields of a record that tell one from others; none of what is no record."""
-    if is_dataclass(kind):
-        names = [field.name for field in fields_of(kind)]
-    else:
-        names = list(getattr(kind, "_fields", ()))  # a named tuple
-    return tuple([name for name in names if name not in _RESULTS])
+class _Names(dict[type, tuple[str, ...]]):
+    """For each type of record, the fields that tell one from others; none for what is no record."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        if is_dataclass(kind):
+            names = [field.name for field in fields_of(kind)]
+        else:
+            names = list(getattr(kind, "_fields", ()))  # a named tuple
+        self[kind] = tuple([name for name in names if name not in _RESULTS])
+        return self[kind]
+
+
+_names: Final = _Names()
 
 
 def _is_plain(value: object) -> bool:

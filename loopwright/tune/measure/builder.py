@@ -75,7 +75,7 @@ def build_jobs(
     """The number of each job and what was built, as they are finished; the first ones begin at once.
 
     A program whose digest is `known` already is not compiled: its failure is "duplicate". The next ones of a `crew`
-    begin while another of its groups is waited for.
+    begin also while another of its groups is waited for.
     """
 
     def work(job: BuildJob) -> Callable[[Report], Built]:

@@ -8,7 +8,7 @@ the result is (by pickle, over a pipe). `report(stage, seconds)` says what it do
 parent kills a child that takes longer, and a failure names the stage it died in.
 
 Groups of works that share a `Crew` go on while another of them is waited for: who builds candidates takes up the next
-one while the last one is measured.
+one while the last one is measured, and leaves the CPUs alone that it is measured on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import signal
 import struct
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import IO, Any, Final
@@ -61,6 +62,7 @@ class Crew:
     def __init__(self) -> None:
         self._groups: WeakValueDictionary[int, _Children] = WeakValueDictionary()
         self._count = 0
+        self._taken: frozenset[int] = frozenset()  # CPUs
 
     @property
     def groups(self) -> list[_Children]:
@@ -91,6 +93,29 @@ class Crew:
             for group, child in children.values():
                 if now + patience >= child.deadline:
                     group.end(child, _overdue(child))
+
+    @contextmanager
+    def leaves(self, cpus: Collection[int]) -> Iterator[None]:
+        """Inside, children that are not pinned run on other CPUs than these, where there are others."""
+        self._taken = frozenset(cpus)
+        self._move()
+        try:
+            yield
+        finally:
+            self._taken = frozenset()
+            self._move()
+
+    def place(self, child: _Child, limits: Limits) -> None:
+        """Let a child run where it may now."""
+        allowed = os.sched_getaffinity(0)
+        if limits.cpus is None:
+            with suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(child.process, allowed - self._taken or allowed)
+
+    def _move(self) -> None:
+        for group in self.groups:
+            for child in group.running.values():
+                self.place(child, group.limits)
 
     def _running(self, stage: str) -> int:
         return sum([len(group.running) for group in self.groups if group.stage == stage])
@@ -135,6 +160,7 @@ class _Children(Iterator[tuple[int, Any]]):
         number, work = self.waiting.popleft()
         child = _start(number, work, self.limits, self.stage, self.ties)
         self.running[child.results] = child
+        self.crew.place(child, self.limits)
 
     def hear(self, child: _Child) -> None:
         """Take in what a child has sent, or that it has ended."""

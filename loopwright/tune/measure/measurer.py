@@ -41,7 +41,6 @@ _MOST_NOT_FINITE: Final = 0.01  # share of a result: with more, little is compar
 _SAME_PROCESS: Final = "measured in the process of the search: a candidate that crashes would end it"
 _MOST_HELD: Final = 1 << 30  # bytes of arguments and results of several tasks
 _LONGER: Final = 4  # times the budget of a race in which each sample walks through memory
-_GIVES_WAY: Final = 10  # niceness of who builds: a tenth of the time of a CPU that something is measured on
 _FRESH: Final = 3  # processes that finalists are measured in, one after the other
 
 
@@ -131,7 +130,7 @@ class Measurer:
         walk = l2_walk(self.target, self.threads) if cache == "model" else None
         self._setting = Setting(self.target, self.threads, cache, longer * budget, timeout, walk)
         self._reference_setting = replace(self._setting, timeout=min(timeout, reference_timeout))
-        self._build_limits = Limits(build_timeout, memory, nice=_GIVES_WAY)
+        self._build_limits = Limits(build_timeout, memory)
         # Where a CPU is left over beside those that are measured on, candidates are built there meanwhile.
         self._crew = Crew()
         self._has_spare_cpu = can_fork() and self.threads < len(os.sched_getaffinity(0))
@@ -283,8 +282,11 @@ class Measurer:
 
     def _run(self, work: Work, stage: str) -> list[Any]:
         cpus = choose_cpus(self.threads, self._turn * self.threads) if self._pin else None
-        crew = self._crew if self._has_spare_cpu else None
-        return run_children([work], Limits(self._setting.timeout, self._memory, cpus), stage, crew=crew)
+        limits = Limits(self._setting.timeout, self._memory, cpus)
+        if not self._has_spare_cpu:
+            return run_children([work], limits, stage)
+        with self._crew.leaves(cpus or ()):
+            return run_children([work], limits, stage, crew=self._crew)
 
     def _digests(self, task: Task) -> set[str]:
         return self._known.setdefault(task.key, set())

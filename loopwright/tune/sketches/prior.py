@@ -60,8 +60,8 @@ def tiling_features(
     count = len(parts[0])
     structure = tiling.structure
     trips = _by_level(tiling, parts)  # levels × axes × candidates
-    inside = np.cumprod(trips[::-1], axis=0)[::-1]  # what a level and those below it cover
-    inside = np.concatenate([inside, np.ones((1, *inside.shape[1:]))])
+    covered = np.cumprod(trips[::-1], axis=0)[::-1]  # by a level and those below it
+    inside: Floats = np.concatenate([covered, np.ones((1, *covered.shape[1:]))])
     points = float(np.prod(np.asarray(tiling.extents, dtype=float)))
 
     lanes = machine.lanes(tiling.dtype)

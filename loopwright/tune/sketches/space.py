@@ -38,6 +38,7 @@ from loopwright.tune.space.space import Integers
 from loopwright.tune.task import Task
 
 _PATIENCE: Final = 120.0  # seconds for all sketches
+_GIVES_WAY: Final = 5  # niceness of who makes sketches: they are needed later than what is built and measured
 _POOL: Final = 4096  # rows that are drawn and scored for one sample
 _TEMPERATURE: Final = 0.15  # a candidate that should take 15 % longer is chosen 1/e as often
 
@@ -75,7 +76,8 @@ class SketchSpace:
         Rules of users may tell more than sketches: they are applied here, when it is their turn.
         """
         if "sketches" not in self.__dict__ and all([_is_own(rule) for rule in self.rules]):
-            self._coming = each_child([lambda _: self._generate()], Limits(_PATIENCE), "sketches")
+            limits = Limits(_PATIENCE, nice=_GIVES_WAY)
+            self._coming = each_child([lambda _: self._generate()], limits, "sketches")
 
     @cached_property
     def sketches(self) -> Sequence[Sketch]:

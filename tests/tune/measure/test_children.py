@@ -167,6 +167,39 @@ def test_who_wants_no_more_results_gives_its_places_to_others():
     assert list(second) == [(0, "fine")]
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+def test_a_crew_leaves_cpus_to_what_is_measured(tmp_path):
+    def cpus_until(name):
+        def work(_):
+            (tmp_path / f"{name} began").touch()
+            while not (tmp_path / name).exists():
+                time.sleep(0.01)
+            return os.sched_getaffinity(0)
+
+        return work
+
+    def measured(_):
+        for name in ("first began", "second began"):
+            while not (tmp_path / name).exists():
+                (tmp_path / "first").touch() if "second" in name else None
+                time.sleep(0.01)
+        (tmp_path / "second").touch()
+        time.sleep(0.1)
+        return os.sched_getaffinity(0)
+
+    every, crew = os.sched_getaffinity(0), Crew()
+    mine = frozenset(choose_cpus(1))
+    builds = each_child([cpus_until("first"), cpus_until("second")], FEW, "build", 1, crew)
+    with crew.leaves(mine):
+        assert run_children([measured], Limits(20.0, cpus=tuple(mine)), "load", crew=crew) == [mine]
+    assert [cpus for _, cpus in builds] == [every - mine, every - mine]
+    builds = each_child([cpus_until("third")], FEW, "build", 1, crew)
+    with crew.leaves(mine):
+        pass
+    (tmp_path / "third").touch()
+    assert list(builds) == [(0, every)]
+
+
 def test_children_that_give_way():
     before = os.nice(0)
     assert run(lambda _: os.nice(0), Limits(20.0, nice=3)) == min(before + 3, 19)
