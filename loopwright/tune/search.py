@@ -43,7 +43,7 @@ _MOST_IDLE = 8  # rounds of nothing but duplicates: what is left of the space ar
 _IN_ONE_SPACE = 16  # trials before another space is looked at, whose sketches take seconds to be made
 _OTHER_SPACE = 0.25  # of the rounds after them go to the space that has not found the incumbent
 _FAR_SPACE = 0.08  # the same, where the best of that space is far from the incumbent
-_PROPOSED_BEFORE = 3  # candidates of a round are to be raced yet when the next round is begun: it takes to be built
+_PROPOSED_BEFORE = 4  # candidates of a round are to be raced yet when the next round is begun: it takes to be built
 _NEAR = 1.15  # times the seconds of the incumbent
 
 
