@@ -17,9 +17,34 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from loopwright.ir import AttrStmt, For, IntImm, Node, Stmt, StringImm, any_statement
+from loopwright.runtime.errors import LoopwrightError
 
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
+
+
+class NotARole(LoopwrightError, ValueError):
+    """A role has a name and a constant number of threads, its loop a constant number of iterations under way.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(32), n: T.int32):
+            for i in T.serial(1, annotations={"warp_role_stages": 1}):
+                with T.attr("clear", "warp_role", n):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        A[tx] = T.float32(0)
+
+        loopwright.build(f, target="cuda")
+    """
+
+    code = "LW0848"
+
+    def __init__(self, what: str, given: object, wanted: str, at: Node) -> None:
+        super().__init__(f"{what} is {given}", at=at, hint=f"it is {wanted}")
 
 
 class Role(NamedTuple):
@@ -34,14 +59,22 @@ def role_of(node: Node) -> Role | None:
     if not isinstance(node, AttrStmt) or node.attr_key != ROLE:
         return None
     name = node.node.value if isinstance(node.node, StringImm) else node.node
-    assert isinstance(name, str) and isinstance(node.value, IntImm)
+    if not isinstance(name, str):
+        raise NotARole("the name of a role", name, "a string", node)
+    if not isinstance(node.value, IntImm):
+        raise NotARole(f"the number of threads of role {name}", node.value, "a constant, as in 64", node)
     return Role(name, node.value.value)
 
 
 def stages_of(loop: For) -> int | None:
     """How many iterations of a loop with roles may be under way."""
     stages = loop.annotations.get(STAGES) if loop.annotations else None
-    return stages.value if isinstance(stages, IntImm) else stages if isinstance(stages, int) else None
+    if stages is None:
+        return None
+    number = stages.value if isinstance(stages, IntImm) else stages
+    if not isinstance(number, int):
+        raise NotARole(f"{STAGES} of loop {loop.loop_var.name}", stages, "a constant, as in 4", loop)
+    return number
 
 
 def has_roles(root: Stmt) -> bool:

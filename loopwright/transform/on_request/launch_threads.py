@@ -202,6 +202,7 @@ class _Kernel:
         self.computed: set[Var] = set()  # inside the kernel
         self.roles: dict[str, tuple[int, int]] = {}  # the first thread of each role, and how many it has
         self.role: Role | None = None  # around what is looked at
+        self.outside: For | AttrStmt | None = None  # the first loop over threads that no role runs
         pre_order_visit(root, self._find)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
@@ -241,6 +242,7 @@ class _Kernel:
             raise NotALaunch(f"there are two parts of role {role.name}", node, "make them one, or name one otherwise")
         begin = sum([threads for _, threads in self.roles.values()])
         self.roles[role.name] = begin, role.threads
+        self._check_outside()
         self.role = role
         pre_order_visit(node.body, self._find)
         self.role = None
@@ -250,13 +252,18 @@ class _Kernel:
         """Threads of a kernel with roles are those of its roles."""
         axis = axis_of(node)
         if self.role is None:
-            if self.roles:
-                problem = f"loop {axis.var.name} over {axis.tag} stands outside the roles of its kernel"
-                raise NotALaunch(problem, node, "make it a part of a role")
+            self.outside = self.outside or node
+            self._check_outside()
         elif axis.tag != _ROLE_AXIS or not (isinstance(axis.extent, IntImm) and axis.extent.value == self.role.threads):
             problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
             hint = f"bind a loop of {self.role.threads} iterations to {_ROLE_AXIS}"
             raise NotALaunch(f"{problem}, and the role {self.role.threads} threads along x", node, hint)
+
+    def _check_outside(self) -> None:
+        if self.outside is not None and self.roles:
+            axis = axis_of(self.outside)
+            problem = f"loop {axis.var.name} over {axis.tag} stands outside the roles of its kernel"
+            raise NotALaunch(problem, self.outside, "make it a part of a role")
 
     def _check_extent(self, node: For | AttrStmt) -> None:
         """The host says how many blocks and threads there are, before any of them runs."""
@@ -306,6 +313,8 @@ class _Inside(Rewriter):
             return self.bound(statement, running)
         if is_barrier(statement):
             return statement
+        if isinstance(statement, AttrStmt) and (role := role_of(statement)) is not None:
+            return self.in_role(role, statement, running)
         if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
             return self.guarded(statement, running)
         if isinstance(statement, SeqStmt):
@@ -337,8 +346,6 @@ class _Inside(Rewriter):
         if isinstance(statement, DeclBuffer):
             return statement.with_(buffer=self.declared(statement.buffer), body=self.place(statement.body, running))
         if isinstance(statement, AttrStmt):
-            if (role := role_of(statement)) is not None:
-                return self.in_role(role, statement, running)
             return statement.with_(body=self.place(statement.body, running))
         raise NotALaunch(f"threads are bound inside a {type(statement).__name__}", statement)
 

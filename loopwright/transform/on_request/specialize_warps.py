@@ -31,9 +31,19 @@ barriers in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Final, NamedTuple
 
-from loopwright.analysis.thread_axes import axis_of, barrier, is_of_block, is_thread_tag, scope_of, tag_of
+from loopwright.analysis.thread_axes import (
+    axis_of,
+    barrier,
+    is_barrier,
+    is_of_block,
+    is_thread_tag,
+    is_virtual_tag,
+    scope_of,
+    tag_of,
+)
 from loopwright.analysis.warp_roles import STAGES, Role, has_roles, role_of, stages_of
 from loopwright.ir import (
     Allocate,
@@ -48,6 +58,7 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
+    IntImm,
     LetStmt,
     Node,
     PrimFunc,
@@ -55,13 +66,16 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
-    While,
     any_node,
+    any_statement,
+    collect,
     const,
     decl_buffer,
     deep,
+    logical_and,
     pre_order_visit,
     seq,
+    structural_equal,
 )
 from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
 from loopwright.ir.intrinsics import address_of
@@ -72,6 +86,7 @@ from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.clone_definitions import clone_definitions
 
 _LANES: Final = 32  # of a warp, where there are such barriers
+_ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
 
 
 class CannotSpecialize(LoweringError, ValueError):
@@ -114,23 +129,41 @@ class _Part(NamedTuple):
     body: Stmt
     reads: frozenset[Var]
     writes: frozenset[Var]
+    pointers: frozenset[Var]  # memory that is known by its address
 
     @property
     def touches(self) -> frozenset[Var]:
         return self.reads | self.writes
 
 
+class _Launch:
+    """The threads of a kernel."""
+
+    def __init__(self, kernel: AttrStmt) -> None:
+        self.kernel = kernel
+        self.threads: list[AttrStmt] = []  # the axes
+        self.inside: For | None = None  # the loop inside the kernel that is looked at
+        self.has_roles = False
+
+
 class _Specialize(Rewriter):
     """Finds the loops of roles."""
 
-    def __init__(self) -> None:
-        self.thread: Var | None = None
-        self.inside: For | While | None = None  # of the launch
+    def __init__(self, may_alias: bool) -> None:
+        self.may_alias = may_alias
+        self.launch: _Launch | None = None
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
-        if is_thread_tag(tag_of(node)):
-            self.thread = axis_of(node).var
-        elif role_of(node) is not None:
+        tag = tag_of(node)
+        if tag and not is_virtual_tag(tag):
+            around = self.launch
+            self.launch = around or _Launch(node)
+            if is_thread_tag(tag):
+                self.launch.threads.append(node)
+            result = self.rebuild(node)
+            self.launch = around
+            return result
+        if role_of(node) is not None:
             raise CannotSpecialize("a role stands outside a loop of roles", node, f"annotate the loop with {STAGES}")
         return self.rebuild(node)
 
@@ -138,16 +171,22 @@ class _Specialize(Rewriter):
         return choice if role_of(choice.then_case) is not None else self.rebuild(choice)  # what this pass has made
 
     def visit_For(self, loop: For) -> Stmt:
+        launch = self.launch
         if stages_of(loop) is None or not has_roles(loop.body):
-            around, self.inside = self.inside, loop
+            if launch is None:
+                return self.rebuild(loop)
+            around, launch.inside = launch.inside, loop
             result = self.rebuild(loop)
-            self.inside = around
+            launch.inside = around
             return result
-        if self.inside is not None and self.thread is not None:
-            raise CannotSpecialize("the loop of roles stands in another loop", loop, "fuse the two loops")
-        if self.thread is None:
+        if launch is None or not launch.threads:
             raise CannotSpecialize("no threads are launched around the loop of roles", loop, "run launch_threads first")
-        return _Loop(loop, self.thread).specialized()
+        if launch.inside is not None:
+            raise CannotSpecialize("the loop of roles stands in another loop", loop, "fuse the two loops")
+        if launch.has_roles:
+            raise CannotSpecialize("a kernel has two loops of roles", loop, "make each of them a kernel of its own")
+        launch.has_roles = True
+        return _Loop(loop, launch, self.may_alias).specialized()
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
@@ -156,18 +195,26 @@ class _Specialize(Rewriter):
 class _Loop:
     """One loop of roles."""
 
-    def __init__(self, loop: For, thread: Var) -> None:
+    def __init__(self, loop: For, launch: _Launch, may_alias: bool) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
             raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
-        self.loop, self.thread, self.stages = loop, thread, stages
+        if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+            raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
+        self.loop, self.stages = loop, stages
+        self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
+        self.stored = _stored_in(launch.kernel.body, may_alias)
         self.allocations: list[Allocate | DeclBuffer] = []
         body: Stmt = loop.body
         while isinstance(body, (Allocate, DeclBuffer)):
             self.allocations.append(body)
             body = body.body
-        self.parts = [self._part(item) for item in (body.seq if isinstance(body, SeqStmt) else [body])]
+        items = body.seq if isinstance(body, SeqStmt) else [body]
+        roles = [self._role_of(item) for item in items]
+        self.ends = [sum([role.threads for role in roles[: k + 1]]) for k in range(len(roles))]
+        self._check_threads(roles, launch)
+        self.parts = [self._part(*item) for item in zip(items, roles, self.ends, strict=True)]
         self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
         self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
@@ -181,21 +228,62 @@ class _Loop:
                 self.counts.append(count)
         self.barriers = decl_buffer((max(1, len(self.counts)) * stages,), "uint64", "barriers", scope="shared")
 
-    def _part(self, statement: Stmt) -> _Part:
+    def _role_of(self, statement: Stmt) -> Role:
         role = role_of(statement)
         if role is None:
             raise CannotSpecialize("a statement stands beside the roles of the loop", statement, "make it part of one")
-        assert isinstance(statement, AttrStmt)
-        if role.threads % _LANES:
+        if role.threads < 1 or role.threads % _LANES:
             raise CannotSpecialize(f"role {role.name} has {role.threads} threads, no whole warps", statement)
-        body = statement.body
-        if isinstance(body, IfThenElse) and body.else_case is None:  # that a thread is one of the role's
+        return role
+
+    def _check_threads(self, roles: Sequence[Role], launch: _Launch) -> None:
+        """Raise CannotSpecialize where the threads of the block are not those of the roles."""
+        names = [role.name for role in roles]
+        for role in roles:
+            if names.count(role.name) > 1:
+                raise CannotSpecialize(f"there are two parts of role {role.name}", self.loop, "make them one")
+        if len(roles) > _ROLES:
+            raise CannotSpecialize(f"the loop has {len(roles)} roles, and may have {_ROLES}", self.loop)
+        axes = [tag_of(axis) for axis in launch.threads]
+        if axes != ["threadIdx.x"]:
+            problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
+            raise CannotSpecialize(problem, self.loop)
+        if not isinstance(self.of_block, IntImm) or self.of_block.value != self.ends[-1]:
+            problem = f"the block has {self.of_block} threads, and the roles of the loop {self.ends[-1]}"
+            raise CannotSpecialize(problem, self.loop, "make each loop of roles a kernel of its own")
+
+    def _part(self, statement: Stmt, role: Role, end: int) -> _Part:
+        assert isinstance(statement, AttrStmt)
+        body, begin, last = statement.body, end - role.threads, self.ends[-1]
+        within = [self.thread >= begin] if begin > 0 else []
+        if end < last:
+            within.append(self.thread < end)
+        if within:  # that a thread is one of the role's
+            condition = reduce(logical_and, within)
+            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition, True)
+            if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
+                problem = f"role {role.name} is not under the condition that a thread is one of {begin} to {end - 1}"
+                raise CannotSpecialize(problem, statement, "let launch_threads write it")
             body = body.then_case
+        if any_statement(body, is_barrier):
+            problem = f"a barrier of the block stands in role {role.name}"
+            raise CannotSpecialize(problem, statement, "leave it away: threads of one role meet by themselves")
         return _Part(role, statement, body, *_memory_of(body))
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def _check_memory(self) -> None:
+        loads = [*collect(self.loop.min, BufferLoad), *collect(self.loop.extent, BufferLoad)]
+        for data in [load.buffer.data for load in loads]:
+            for part in self.parts:
+                if data in part.writes:  # other roles come to the loop later
+                    problem = f"role {part.role.name} writes {data.name}, of which the loop of roles has its iterations"
+                    raise CannotSpecialize(problem, self.loop, "read it before the loop")
+        takers = [(data, part) for part in self.parts for data in _tickets_in(part.body)]
+        for data, part in takers:
+            if any([data is other and part is not taker for other, taker in takers]):
+                problem = f"role {part.role.name} and another one take tickets of {data.name}"
+                raise CannotSpecialize(f"{problem}, in an order that nobody knows", part.node, "take them in one role")
         for data in dict.fromkeys([data for part in self.parts for data in part.touches]):
             users = [part for part in self.parts if data in part.touches]
             writers = [part for part in users if data in part.writes]
@@ -208,7 +296,19 @@ class _Loop:
             if data not in self.own or not is_of_block(scope_of(data)):
                 hint = f"allocate {data.name} in the loop, in shared memory"
                 raise CannotSpecialize(f"{problem}, and it is no shared memory of an iteration", who.node, hint)
+            self._check_is_seen_once(data, users, problem)
             self.staged[data] = who
+
+    def _check_is_seen_once(self, data: Var, users: Sequence[_Part], problem: str) -> None:
+        """Raise CannotSpecialize where a slot has several shapes, or somebody knows where the memory begins."""
+        buffers = dict.fromkeys([buffer for part in users for buffer in _buffers_in(part.body) if buffer.data is data])
+        if len(buffers) > 1:
+            names = ", ".join([buffer.name for buffer in buffers])
+            raise CannotSpecialize(f"{problem}, and it is seen as {names}", users[0].node, "use one buffer for it")
+        (buffer,) = buffers or [None]
+        if buffer is None or buffer.strides or any([data in part.pointers for part in users]):
+            what = "has strides" if buffer is not None and buffer.strides else "is known by its address"
+            raise CannotSpecialize(f"{problem}, and it {what}", users[0].node, "use a buffer without strides")
 
     def _readers(self, writer: _Part) -> list[_Part]:
         return [part for part in self.parts if part is not writer and self._handed(writer) & part.touches]
@@ -269,7 +369,7 @@ class _Loop:
         if handed:
             full = self._barrier(self.numbers["full", part.role.name], slot)
             if part.role.threads == _LANES:
-                body = with_bulk_copies(body, handed, self.thread, begin, full)
+                body = with_bulk_copies(body, handed, self.stored, self.thread, begin, full)
             body = after_last(body, handed, Evaluate(mbarrier_arrive(full)))
             empty = self._barrier(self.numbers["empty", part.role.name], slot)
             body = before_first(body, handed, Evaluate(mbarrier_wait(empty, ((turn + 1) % 2).astype("int32"))))
@@ -353,16 +453,27 @@ def _touches(node: Node, memory: frozenset[Var]) -> bool:
     return any_node(node, lambda item: isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in memory)
 
 
-def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var]]:
-    """The memory that is read, and written; what calls know by its address is both, but for what blocks hand on."""
+def _buffers_in(body: Stmt) -> list[Buffer]:
+    accesses: list[BufferLoad | BufferStore] = [*collect(body, BufferLoad), *collect(body, BufferStore)]
+    return [access.buffer for access in accesses]
+
+
+def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var], frozenset[Var]]:
+    """The memory that is read, written, and known by its address.
+
+    What calls know by an address is read and written, but for what blocks hand on.
+    """
     reads: set[Var] = set()
     writes: set[Var] = set()
+    pointers: set[Var] = set()
 
     def look(node: Node) -> bool:
         if isinstance(node, BufferLoad):
             reads.add(node.buffer.data)
         elif isinstance(node, BufferStore):
             writes.add(node.buffer.data)
+        elif isinstance(node, Var) and node.dtype.kind == "handle":
+            pointers.add(node)
         elif isinstance(node, Call) and node.op.name in HANDOFFS:
             for argument in (*_indices_of(node.args[0]), *node.args[1:]):
                 pre_order_visit(argument, look)
@@ -372,7 +483,20 @@ def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var]]:
         return True
 
     pre_order_visit(body, look)
-    return frozenset(reads), frozenset(writes)
+    return frozenset(reads), frozenset(writes | pointers), frozenset(pointers)
+
+
+def _stored_in(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
+    """The memory that a kernel stores to, or may."""
+    reads, writes, _ = _memory_of(kernel)
+    is_global = any([scope_of(data) == "global" for data in writes])
+    return reads | writes if may_alias and is_global else writes
+
+
+def _tickets_in(body: Stmt) -> frozenset[Var]:
+    """The counters that tickets are taken of."""
+    calls = [call for call in collect(body, Call) if call.op.name == "tir.take_ticket"]
+    return frozenset([load.buffer.data for call in calls for load in collect(call, BufferLoad)])
 
 
 def _indices_of(pointer: Expr) -> Sequence[Expr]:
@@ -386,4 +510,4 @@ def specialize_warps(func: PrimFunc) -> PrimFunc:
     """The parts of a loop's iterations become the work of different warps, each at its own speed."""
     if not has_roles(func.body):
         return func
-    return func.with_(body=_Specialize().visit(func.body))
+    return func.with_(body=_Specialize(not func.attrs.get("tir.noalias", True)).visit(func.body))
