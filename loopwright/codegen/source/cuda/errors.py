@@ -143,5 +143,5 @@ class NoSuchInstruction(LoopwrightError, ValueError):
 
     code = "LW0666"
 
-    def __init__(self, call: ir.Call, what: str, hint: str = "docs/cuda.md has a table of the instructions") -> None:
-        super().__init__(what, at=call, hint=hint, fields={"instruction": call.op.name.removeprefix("tir.")})
+    def __init__(self, call: ir.Call, what: str) -> None:
+        super().__init__(what, at=call, fields={"instruction": call.op.name.removeprefix("tir.")})

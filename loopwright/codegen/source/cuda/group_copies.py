@@ -40,7 +40,7 @@ def _copy(writer: MemoryWriter, node: ir.Call) -> Code:
             raise NoSuchInstruction(node, f"ptx_cp_async copies {wanted}; its {role} lies in {where.scope} memory")
     is_proved = is_aligned(writer, to, size.value) and is_aligned(writer, out_of, size.value)
     name = _copy_helper(writer.helpers, size.value, is_proved)
-    writer.start_statement(to.index, out_of.index)
+    writer.start_statement(to.at, out_of.at)
     return writer.effect(VOID, call(name, to.code(writer), out_of.code(writer)))
 
 

@@ -41,7 +41,7 @@ class Place(NamedTuple):
     """Where an operand of an instruction begins."""
 
     memory: ir.Var | None  # None: it is not known what the pointer points into
-    index: ir.Expr  # in elements of dtype, from the beginning of the memory or from the pointer
+    at: ir.Expr  # in elements of dtype, from the beginning of the memory or from the pointer
     pointer: ir.Expr
     dtype: DataType
 
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
     def code(self, writer: MemoryWriter) -> Code:
         """The address."""
-        index = writer.index(self.index)
+        index = writer.index(self.at)
         if self.memory is not None:
             buffer = ir.decl_buffer((1,), self.dtype, data=self.memory)
             return Code(writer.address(buffer, index), UNARY, index.depth + 1)
@@ -95,11 +95,11 @@ def is_aligned(writer: MemoryWriter, where: Place, size: int) -> bool:
         return False
     if where.memory not in writer.given:
         has_room = size % where.dtype.nbytes == 0 and where.memory in writer.wide
-        return has_room and aligned_for(where.index, size // where.dtype.nbytes) is not None
+        return has_room and aligned_for(where.at, size // where.dtype.nbytes) is not None
     if not writer.is_aligned or size % where.dtype.nbytes != 0:
         return False
     lanes = size // where.dtype.nbytes
-    sizes = aligned_for(where.index, lanes, writer.given)
+    sizes = aligned_for(where.at, lanes, writer.given)
     if sizes is None:
         return False
     for var, multiple in {**dict.fromkeys(sizes, lanes), where.memory: size}.items():

@@ -162,11 +162,13 @@ BUGS = {
     ),
     "a copy into the stage that is read": Bug(NEXT, NEXT.replace("(k + 1) % 2", "k % 2")),
     "a copy of the wrong tile": Bug(NEXT, NEXT.replace("(k + 1) * 256", "k * 256")),
-    "an offset in bytes": Bug(FIRST, FIRST.replace("S.data, tx * 4", "S.data, tx * 16"), "not all in shared memory"),
+    "an offset in bytes": Bug(FIRST, FIRST.replace("S.data, tx * 4", "S.data, tx * 16"), "shared memory|is under way"),
     "copies that are too short": Bug(NEXT, NEXT.replace(", 16)", ", 8)")),
     "threads that copy the same": Bug(NEXT, NEXT.replace("256 + tx * 4", "256 + tx // 2 * 4"), "is that of the copy"),
     "a copy that is not aligned": Bug(NEXT, NEXT.replace("(k + 1) * 256 + tx * 4", "(k + 1) * 256 + tx * 4 + 1")),
-    "a store where a copy is under way": Bug(COMMIT, f"        S[(k + 1) % 2 * 256 + tx] = T.float32(1)\n{COMMIT}", WRITES),
+    "a store where a copy is under way": Bug(
+        COMMIT, f"        S[(k + 1) % 2 * 256 + tx] = T.float32(1)\n{COMMIT}", WRITES
+    ),
     "a store to the tile that has come": Bug(WAIT, f"{WAIT}        S[k % 2 * 256 + tx] = T.float32(1)\n"),
 }
 
