@@ -31,8 +31,8 @@ os.environ["LOOPWRIGHT_CACHE"] = "0"  # modules are kept by their program, which
 ROUNDS = 7
 
 
-def _forms(length: int) -> Iterator[tuple[str, Any, tuple[int, int] | None]]:
-    """Names, plans (None: the rule's), and how long a thread sleeps that waits (None: as always)."""
+def _forms(length: int) -> Iterator[tuple[str, Any]]:
+    """Names and plans (None: the rule's)."""
     from loopwright.autosched.gpu.scan_plan import ScanPlan
 
     def one_pass(threads: int, vectors: int) -> ScanPlan:
@@ -41,15 +41,13 @@ def _forms(length: int) -> Iterator[tuple[str, Any, tuple[int, int] | None]]:
     def pipelined(vectors: int, stages: int) -> ScanPlan:
         return ScanPlan(512, vectors, 4, tiles=1, stages=stages, looks_back=True, blocks=132)
 
-    yield "rule", None, None
+    yield "rule", None
     for vectors, stages in ((4, 6), (4, 4), (2, 12), (6, 4), (8, 3)):
-        yield f"pipelined 512×{vectors}, {stages} stages", pipelined(vectors, stages), None
+        yield f"pipelined 512×{vectors}, {stages} stages", pipelined(vectors, stages)
     tiles = max(1, length // (4096 * 2048))
-    yield "two kernels", ScanPlan(256, 4, 4, tiles=1 << (tiles.bit_length() - 1)), None
+    yield "two kernels", ScanPlan(256, 4, 4, tiles=1 << (tiles.bit_length() - 1))
     for threads, vectors in ((256, 8), (256, 4), (512, 8), (512, 4), (128, 8), (1024, 4), (256, 12)):
-        yield f"one pass {threads}×{vectors}", one_pass(threads, vectors), None
-    for sleep in ((1, 1), (64, 64), (500, 500)):
-        yield f"one pass 256×8, sleeps {sleep[0]}", one_pass(256, 8), sleep
+        yield f"one pass {threads}×{vectors}", one_pass(threads, vectors)
 
 
 def main() -> int:
@@ -88,11 +86,11 @@ def measured(length: int, only: str, is_trial: bool) -> dict[str, Any]:
     out, other = torch.empty_like(data), torch.empty_like(data)
     calls: dict[str, Any] = {"copy": lambda k: other.copy_(data), "torch": lambda k: torch.cumsum(data, 0, out=other)}
     errors, failed = {"torch": error_of(torch.cumsum(data, 0), truth)}, {}
-    for name, plan, sleep in _forms(length):
+    for name, plan in _forms(length):
         if only not in name and name != "rule":
             continue
         try:
-            call = _built(length, plan, sleep, data, out, is_trial)
+            call = _built(length, plan, data, out, is_trial)
             bits = []
             for _ in range(3):
                 out.fill_(float("nan"))
@@ -109,22 +107,17 @@ def measured(length: int, only: str, is_trial: bool) -> dict[str, Any]:
     return {"length": length, "seconds": seconds, "errors": errors, "failed": failed, "cold": is_cold}
 
 
-def _built(
-    length: int, plan: Any, sleep: tuple[int, int] | None, data: Any, out: Any, is_trial: bool
-) -> Any:
+def _built(length: int, plan: Any, data: Any, out: Any, is_trial: bool) -> Any:
     import importlib
 
     import loopwright as lw
     from loopwright import te, topi
 
     scan = importlib.import_module("loopwright.autosched.gpu.parallel_scan")
-    handoff = importlib.import_module("loopwright.codegen.source.cuda.block_handoff")
     given = te.placeholder((length,), name="data")
     with ExitStack() as stack:
         if plan is not None:
             stack.enter_context(patch.object(scan, "scan_plan", lambda *_: plan))
-        if sleep is not None:
-            stack.enter_context(patch.object(handoff, "_SLEEP", sleep))
         target = "cuda -model=emulated -arch=sm_90" if is_trial else "cuda"
         module = lw.build([given, topi.cumsum(given, 0)], target=target, autosched=True)
         tensors = [one.numpy() if is_trial else lw.nd.from_dlpack(one) for one in (data, out)]

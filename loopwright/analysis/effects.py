@@ -88,6 +88,9 @@ CHANGES: Final = BufferStore(OUTSIDE, const(0), ())
 # Calls that are neither pure nor do anything to memory: promises, hints, barriers and returns.
 HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
 
+# The arguments of calls of the machine that point to memory which is only read there.
+_SOURCES: Final = {"tir.bulk_copy_async": (1,), "tir.ptx_cp_async": (2,)}
+
 READ: Final = 1  # what a pointer is for, as in `access_ptr`
 WRITE: Final = 2
 BOTH: Final = READ | WRITE
@@ -315,9 +318,9 @@ class EffectsWalk(Visitor):
     def visit_arguments(self, call: Call) -> None:
         """What is handed to a call that does more than give a value."""
         is_machine = not reaches_outside(call) and call.op.name not in HARMLESS
-        outer, source = self.pointer_mask, call.args[1] if call.op.name == "tir.bulk_copy_async" else None
-        for argument in call.args:
-            self.pointer_mask = READ if argument is source else outer
+        outer, sources = self.pointer_mask, _SOURCES.get(call.op.name, ())
+        for position, argument in enumerate(call.args):
+            self.pointer_mask = READ if position in sources else outer
             if isinstance(argument, Buffer):
                 self.point(argument.data)
             elif is_machine and isinstance(argument, BufferLoad):  # it may be the element to write

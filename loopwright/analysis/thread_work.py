@@ -25,6 +25,7 @@ An axis launched by an attribute (`T.launch_thread`) follows no such rules: all 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from loopwright.analysis.effects import effects, is_pure_call
 from loopwright.analysis.thread_axes import (
@@ -46,6 +47,7 @@ from loopwright.ir import (
     BufferLoad,
     BufferRealize,
     Call,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -58,6 +60,8 @@ from loopwright.ir import (
     any_node,
     any_statement,
 )
+
+_MEETINGS: Final = ("tir.role_barrier", "tir.mbarrier_wait", "tir.bulk_copy_async")
 
 
 class Together:
@@ -183,6 +187,16 @@ def has_barrier(statement: Stmt) -> bool:
     return any_statement(
         statement, lambda node: is_barrier(node) or is_allreduce(node) or tag_of(node).startswith("threadIdx")
     )
+
+
+def has_meeting(statement: Stmt) -> bool:
+    """The same, or by all threads of a role, or all lanes of a warp."""
+    return has_barrier(statement) or any_statement(statement, lambda node: is_shuffle(node) or _is_met(node))
+
+
+def _is_met(statement: Stmt) -> bool:
+    call = statement.value if isinstance(statement, Evaluate) else None
+    return isinstance(call, Call) and call.op.name in _MEETINGS
 
 
 def _writes_block_memory(statement: Stmt) -> bool:

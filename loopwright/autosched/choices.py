@@ -11,7 +11,6 @@ gets what was picked as sampled instructions, one for each number in which the c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -28,6 +27,7 @@ Fields = dict[str, Any]  # of a candidate: numbers, booleans and words
 
 _RESULTS: Final = {"cycles", "threads", "turns", "memory", "direct", "alone"}  # of pricing, not of a choice
 _MOST_KEPT: Final = 4096  # candidates of a point, the cheapest ones: more are no search space but a table
+_SCALARS: Final = frozenset({int, float, bool, str, type(None)})
 _OTHER: Final = 8.0  # how far two words or truth values are from each other, in factors of two
 
 
@@ -67,9 +67,17 @@ class Choices:
         """What was picked: given to other `Choices`, they make the same plan."""
         return {point.key: point.candidates[point.picked] for point in self.points}
 
-    def pick(self, name: str, candidates: Sequence[T], usual: int, costs: Sequence[float]) -> T:
-        """The candidate that was decided on, else the usual one."""
-        described = [plain_fields(candidate) for candidate in candidates]
+    def pick(
+        self,
+        name: str,
+        candidates: Sequence[T],
+        usual: int,
+        costs: Sequence[float],
+        described: Sequence[Fields] | None = None,
+    ) -> T:
+        """The candidate that was decided on, else the usual one; `described` are their fields, where they are known."""
+        if described is None:
+            described = [plain_fields(candidate) for candidate in candidates]
         key = self._key(name)
         wanted = self.given.get(key)
         picked = usual if wanted is None else nearest(described, wanted, costs)
@@ -137,22 +145,28 @@ def pick(
     """
     usual = min(range(len(candidates)), key=lambda index: (order or cost)(candidates[index]))
     choices = _current.get()
-    if choices is not None and more is not None:
-        candidates = [*candidates, *_others(candidates, more())]
-    if choices is None or len(candidates) < 2:
+    if choices is None:
         return candidates[usual]
-    return choices.pick(name, candidates, usual, [cost(candidate) for candidate in candidates])
+    described = [plain_fields(candidate) for candidate in candidates]
+    if more is not None:
+        others = _others(described, more())
+        candidates = [*candidates, *[candidate for candidate, _ in others]]
+        described += [fields for _, fields in others]
+    if len(candidates) < 2:
+        return candidates[usual]
+    return choices.pick(name, candidates, usual, [cost(candidate) for candidate in candidates], described)
 
 
-def _others(known: Sequence[T], more: Iterable[T]) -> list[T]:
-    """Those of which no decision tells that they are known already, each once."""
-    seen = {json.dumps(plain_fields(candidate)) for candidate in known}
+def _others(known: Sequence[Fields], more: Iterable[T]) -> list[tuple[T, Fields]]:
+    """Those of which no decision tells that they are known already, each once, with their fields."""
+    seen = {repr(fields) for fields in known}  # 1 and True are two decisions
     result = []
     for candidate in more:
-        text = json.dumps(plain_fields(candidate))
+        fields = plain_fields(candidate)
+        text = repr(fields)
         if text not in seen:
             seen.add(text)
-            result.append(candidate)
+            result.append((candidate, fields))
     return result
 
 
@@ -201,13 +215,32 @@ def again(priced: T, decide: Callable[[], T]) -> T:
 
 def plain_fields(candidate: object) -> Fields:
     """What tells a candidate from others, as plain data."""
-    if is_dataclass(candidate) and not isinstance(candidate, type):
-        named = [(field.name, getattr(candidate, field.name)) for field in fields_of(candidate)]
-    elif hasattr(candidate, "_asdict"):
-        named = list(candidate._asdict().items())
-    else:
-        named = [("value", candidate)]
-    return {name: _plain(value) for name, value in named if name not in _RESULTS and _is_plain(value)}
+    names = _names[type(candidate)]
+    if not names:
+        return {"value": _plain(candidate)} if _is_plain(candidate) else {}
+    result: Fields = {}
+    for name in names:
+        value = getattr(candidate, name)
+        if type(value) in _SCALARS:
+            result[name] = value
+        elif _is_plain(value):
+            result[name] = _plain(value)
+    return result
+
+
+class _Names(dict[type, tuple[str, ...]]):
+    """For each type of record, the fields that tell one from others; none for what is no record."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        if is_dataclass(kind):
+            names = [field.name for field in fields_of(kind)]
+        else:
+            names = list(getattr(kind, "_fields", ()))  # a named tuple
+        self[kind] = tuple([name for name in names if name not in _RESULTS])
+        return self[kind]
+
+
+_names: Final = _Names()
 
 
 def _is_plain(value: object) -> bool:

@@ -43,6 +43,7 @@ _MOST_IDLE = 8  # rounds of nothing but duplicates: what is left of the space ar
 _IN_ONE_SPACE = 16  # trials before another space is looked at, whose sketches take seconds to be made
 _OTHER_SPACE = 0.25  # of the rounds after them go to the space that has not found the incumbent
 _FAR_SPACE = 0.08  # the same, where the best of that space is far from the incumbent
+_PROPOSED_BEFORE = 4  # candidates of a round are to be raced yet when the next round is begun: it takes to be built
 _NEAR = 1.15  # times the seconds of the incumbent
 
 
@@ -138,16 +139,27 @@ class TaskSearch:
         is_open = self.incumbent is not None and self.incumbent.built is not self.rule
         return self.longest_race if is_open and self.finished_at != len(self.trials) else 0.0
 
-    def start(self) -> None:
-        """Measure the rule's own schedule, then race what is known of this workload and of similar ones."""
+    def start(self, next_count: int = 0) -> None:
+        """Measure the rule's own schedule, then race what is known of this workload and of similar ones.
+
+        While the rule is measured, what comes next is built: what is known, or the first `next_count` candidates.
+        """
         first = self.spaces[0]
         candidate = first.candidate(first.first())
         (built,) = self.measurer.build(self.task.as_called, [self._job(first, candidate)])
         if built.failure is not None:
             self._give_up(candidate, built, built.failure)
             return
+        self._seen_of(first).note(first.first())
+        rows = self._known_rows(first)
+        known = self._begin(first, rows) if len(rows) else None
+        if known is None and next_count > 0:
+            self._ahead = self._propose(next_count)
         measured = self.measurer.measure_alone(self.task.as_called, built)
         if measured.failure is not None:
+            if known is not None:
+                known.builds.close()
+            self._drop_ahead()
             self._give_up(candidate, built, measured.failure)
             return
         self.rule, self.rule_seconds = built, measured.median
@@ -158,14 +170,13 @@ class TaskSearch:
         if self.database is not None:
             self.database.add_workload(self.task)
         self._keep(Trial(0, candidate, built, measured, self.rule_seconds, True))
-        rows = self._known_rows(first)
-        if len(rows):
-            self._try(self._begin(first, rows))
+        if known is not None:
+            self._try(known, max(0, next_count - len(rows)))
 
     def round(self, count: int, next_count: int = 0) -> list[Trial]:
         """Propose, build and race `count` candidates; none are left when the answer is empty.
 
-        `next_count` of another round are proposed, and the first of them built, while the last one of this is raced.
+        `next_count` of another round are proposed, and the first of them built, while the last ones of this are raced.
         """
         begun, self._ahead = self._ahead or self._propose(count), None
         if begun is None:
@@ -226,8 +237,8 @@ class TaskSearch:
     def _judge_all(self, begun: _Round, next_count: int, done: list[Trial]) -> None:
         seen, start = self._seen_of(begun.space), time.monotonic()
         for number, built in begun.builds:
-            if next_count > 0 and len(done) == len(begun.rows) - 1 and self.has_time():
-                self._ahead = self._propose(next_count)  # it knows all results but one
+            if next_count > 0 and len(done) >= len(begun.rows) - _PROPOSED_BEFORE and self.has_time():
+                self._ahead, next_count = self._propose(next_count), 0  # it knows all results but a few
             trial = self._judged(len(self.trials), begun.candidates[number], built)
             seen.note(begun.rows[number], trial.seconds)
             self._learn(begun.space, begun.batch, number, trial.seconds)

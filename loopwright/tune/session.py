@@ -157,7 +157,7 @@ class Session:
                 if len(self.tasks) == 1:  # of many tasks few come as far as the other spaces
                     for space in search.spaces:
                         space.prepare()
-                search.start()
+                search.start(self._count_left(1) if len(self.tasks) == 1 else 0)
                 continue
             if budget.trials_per_task is not None:
                 count = min(count, budget.trials_per_task - search.spent)

@@ -8,7 +8,9 @@ from math import prod
 import pytest
 
 from loopwright import te, tir
+from loopwright.ir import structural_equal
 from loopwright.schedule.errors import BadStepArgument, HandleGone
+from loopwright.schedule.primitives.sample import sample_compute_location as location
 from loopwright.script import from_source
 from loopwright.script import tir as T
 from tests.schedule.steps import chain, check, check_replay, matmul, refused
@@ -182,6 +184,47 @@ def test_a_stale_location_falls_to_the_one_before(decision, expected):
     assert sch.trace.decisions[1] == expected
     assert (sch.get_sref(loop) == tir.schedule.StmtSRef.inline_mark()) == (expected == -2)
     assert (sch.get_sref(loop) == tir.schedule.StmtSRef.root_mark()) == (expected == -1)
+
+
+def test_a_replay_proves_a_location_with_its_other_steps(monkeypatch):
+    sch = tir.Schedule(chain())
+    sch.compute_at("E", sch.sample_compute_location("E", decision=1))
+    monkeypatch.setattr(location, "find_mismatch", lambda *_: pytest.fail("the sample is proved by itself"))
+    again = tir.Schedule(chain())
+    sch.trace.apply_to_schedule(again)
+    assert again.trace.decisions == {1: 1}
+    assert again.is_proved
+    assert structural_equal(again.mod["main"], sch.mod["main"])
+
+
+@T.prim_func
+def overwritten(A: T.Buffer(8, "int32"), B: T.Buffer(8, "int32")):
+    C = T.alloc_buffer(8, "int32")
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] + 1
+    for i in range(8):
+        with T.block("A"):
+            v = T.axis.spatial(8, i)
+            A[v] = 0
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = C[v]
+
+
+def test_a_replay_leaves_a_location_that_is_wrong():
+    """The step can be built, and only its proof says that it is wrong."""
+    sch = tir.Schedule(overwritten)
+    sch.sample_compute_location("C", decision=-1)
+    sch.trace.decisions[1] = 0
+    sch.compute_at("C", sch.trace.insts[1].outputs[0])
+    again = tir.Schedule(overwritten)
+    sch.trace.apply_to_schedule(again)
+    assert again.trace.decisions == {1: -1}
+    assert again.is_proved
+    assert structural_equal(again.mod["main"], overwritten)
 
 
 def test_a_block_without_consumers_stays():

@@ -360,3 +360,78 @@ def main(N: T.Buffer(1, "int32"), B: T.Buffer((9, 32))):
                 for tx in T.thread_binding(32, thread="threadIdx.x"):
                     B[i, tx] = T.float32(1)
 """))
+
+
+@pytest.mark.parametrize(
+    "shift",
+    [
+        "j: T.int32 = tx // 16",
+        'L = T.decl_buffer((1,), "int32", scope="local")\n{0}L[0] = tx // 16\n{0}j: T.int32 = L[0]',
+    ],
+)
+def test_what_differs_between_lanes_is_no_bulk_copy(shift):
+    indent = " " * 20
+    load = LOAD.replace("                    for k", f"{indent}{shift.format(indent)}\n{indent}for k")
+    load = load.replace("range(4)", "range(3)").replace("k * 32 + tx]\n", "k * 32 + tx + j]\n")
+    function = program(parts=(load, STORE.replace(" - M[0]", "").replace("< 128", "< 96").replace("127 -", "95 -")))
+    assert not calls(specialized(function), "bulk_copy_async")
+    check(function, some(10, 128), np.zeros((10, 128), "float32"))
+
+
+def test_a_role_may_be_the_work_of_one_thread():
+    one = """
+            with T.attr("one", "warp_role", 32):
+                M[0] = S[0] + S[1]
+"""
+    check(program(parts=(LOAD, one, STORE)), some(10, 128), np.zeros((10, 128), "float32"))
+
+
+def test_tickets_are_taken_in_one_role():
+    take = """
+            with T.attr("{name}", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    if tx == 0:
+                        {to}[i] = T.take_ticket(T.address_of(N[0]))
+"""
+    with pytest.raises(CannotSpecialize, match="role a and another one take tickets of N"):
+        specialized(from_source(f"""
+@T.prim_func
+def main(N: T.Buffer(1, "int32"), A: T.Buffer(5, "int32"), B: T.Buffer(5, "int32")):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.serial(5, annotations={{"warp_role_stages": 2}}):
+{take.format(name="a", to="A")}{take.format(name="b", to="B")}
+"""))
+
+
+@pytest.mark.parametrize("n", [430, 512, 0])
+def test_lanes_that_meet_run_one_copy_of_the_code(n):
+    """Two copies for full and for other tiles would each have a barrier, which a part of a warp does not reach."""
+    function = from_source("""
+@T.prim_func
+def main(A: T.Buffer((3, 512)), B: T.Buffer((3, 512)), n: T.int32):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.serial(3, annotations={"warp_role_stages": 2}):
+            S = T.decl_buffer((512,), scope="shared")
+            with T.attr("load", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    for k in range(16):
+                        S[k * 32 + tx] = A[i, k * 32 + tx]
+            with T.attr("store", "warp_role", 64):
+                P = T.decl_buffer((256,), scope="shared")
+                for j in T.unroll(2):
+                    for tx in T.thread_binding(64, thread="threadIdx.x"):
+                        for v in T.vectorized(4):
+                            P[tx * 4 + v] = S[j * 256 + tx * 4 + v]
+                    for tx in T.thread_binding(64, thread="threadIdx.x"):
+                        for v in T.vectorized(4):
+                            if j * 256 + tx * 4 + v < n:
+                                B[i, j * 256 + tx * 4 + v] = P[255 - (tx * 4 + v)]
+""")
+    a, wanted = some(3, 512), np.zeros((3, 512), "float32")
+    evaluate(function, a, wanted, n)
+    module = lw.build(function, target=EMULATED)
+    for order in ORDERS:
+        module.set_thread_order(order)
+        got = np.zeros_like(a)
+        module(a, got, n)
+        np.testing.assert_array_equal(got, wanted)

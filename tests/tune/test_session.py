@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from itertools import groupby
 from math import inf
 
 import numpy as np
@@ -181,6 +182,34 @@ def test_a_search_that_finds_nothing_but_duplicates_ends():
     assert search.is_done
     assert search.spent == 1
     assert len(search.trials) < 100
+
+
+class Logged(Simulated):
+    """Notes what is done, in order; builds begin when they are asked for."""
+
+    def __init__(self):
+        super().__init__(failing=0.0)
+        self.log = []
+
+    def build_each(self, task, jobs):
+        self.log.append(f"build {len(jobs)}")
+        return super().build_each(task, jobs)
+
+    def measure_alone(self, task, built):
+        self.log.append("alone")
+        return super().measure_alone(task, built)
+
+    def race(self, task, incumbent, challenger):
+        if challenger.digest not in self.raced:  # not once more, since it won
+            self.log.append("race")
+        return super().race(task, incumbent, challenger)
+
+
+def test_the_next_round_is_built_while_the_last_candidates_of_one_are_raced():
+    measurer = Logged()
+    searched(measurer=measurer, trials=20)
+    log = [len(list(run)) if entry == "race" else entry for entry, run in groupby(measurer.log)]
+    assert log == ["build 1", "build 8", "alone", 4, "build 8", 8, "build 3", 7]
 
 
 class Slow(Simulated):

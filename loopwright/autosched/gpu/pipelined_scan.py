@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from loopwright.analysis.warp_roles import ROLE, STAGES
+from loopwright.autosched.gpu.scan_plan import ADD_WARPS, TOTALS_WARPS
 from loopwright.autosched.gpu.scan_tile import Memory, Store
 from loopwright.autosched.gpu.single_pass_scan import SinglePass, element_of
 from loopwright.autosched.gpu.thread_loops import run_on
@@ -47,9 +47,6 @@ from loopwright.ir.intrinsics import address_of, if_then_else
 from loopwright.ir.ir_builder import BufferVar
 from loopwright.ir.machine_intrinsics import take_ticket
 
-_ADD_WARPS: Final = 4
-_TOTALS_WARPS: Final = 8
-
 
 class PipelinedScan(SinglePass):
     """Writes the two kernels: what clears the status words, and the scan."""
@@ -63,13 +60,13 @@ class PipelinedScan(SinglePass):
         with ib.new_scope():
             run_on(ib, "blockIdx.x", min(plan.blocks, count))
             # What one role alone uses, with a place for every other turn where its warps meet once in a turn.
-            threads = _TOTALS_WARPS * self.warp
+            threads = TOTALS_WARPS * self.warp
             index = self.scan.at.dtype
             self.share = ib.allocate(self.dtype, (threads, 1), "share", scope="local")  # of the totals so far
             self.following = ib.allocate(index, (threads, 1), "following", scope="local")  # the first one after it
             self.of_row = ib.allocate(index, (threads, 1), "of_row", scope="local")
-            self.sums = ib.allocate(self.dtype, (2, _ADD_WARPS), "sums", scope="shared")
-            self.shares = ib.allocate(self.dtype, (2, _TOTALS_WARPS), "shares", scope="shared")
+            self.sums = ib.allocate(self.dtype, (2, ADD_WARPS), "sums", scope="shared")
+            self.shares = ib.allocate(self.dtype, (2, TOTALS_WARPS), "shares", scope="shared")
             self.warp_totals = ib.allocate(self.dtype, (2, self.warps), "warps", scope="shared")
             self.turn = Var("turn", "int32")
             turns = const(-(-count // plan.blocks))
@@ -118,7 +115,7 @@ class PipelinedScan(SinglePass):
     def _add(self) -> None:
         """The total of the tile."""
         ib, plan, join, lanes, warp = self.ib, self.plan, self.scan.join, self.plan.lanes, self.warp
-        threads = _ADD_WARPS * warp
+        threads = ADD_WARPS * warp
         with self._role("add", threads):
             # The slot of the tile is free once it has been read: its ticket is kept for what comes later.
             ticket = ib.allocate("int32", (threads, 1), "number", scope="local")
@@ -147,7 +144,7 @@ class PipelinedScan(SinglePass):
                 row, tile, is_there = self._place(ticket[thread, 0])
                 with ib.if_scope(thread.equal(0)):
                     total = ib.allocate(self.dtype, (1,), "own", scope="local")
-                    self._join_parts(self.sums, _ADD_WARPS, total)
+                    self._join_parts(self.sums, ADD_WARPS, total)
                     self.summed[0] = ticket[thread, 0]
                     with ib.if_scope(is_there):
                         self.publish_total(row, 0, tile, total[0])
@@ -155,7 +152,7 @@ class PipelinedScan(SinglePass):
     def _add_totals(self) -> None:
         """What comes before the tile: each thread goes on with its share of the totals."""
         ib, join, warp = self.ib, self.scan.join, self.warp
-        threads = _TOTALS_WARPS * warp
+        threads = TOTALS_WARPS * warp
         share, following, of_row = self.share, self.following, self.of_row
         with self._role("look back", threads):
             with ib.new_scope():
@@ -178,7 +175,7 @@ class PipelinedScan(SinglePass):
             with ib.new_scope():
                 thread = run_on(ib, "threadIdx.x", threads)
                 with ib.if_scope(thread.equal(0)):
-                    self._join_parts(self.shares, _TOTALS_WARPS, self.before)
+                    self._join_parts(self.shares, TOTALS_WARPS, self.before)
 
     def _join_parts(self, parts: BufferVar, count: int, result: BufferVar) -> None:
         """The total of what warps have put down in this turn."""

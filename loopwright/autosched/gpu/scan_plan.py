@@ -15,10 +15,12 @@ _LOOK_BACK_VECTORS: Final = 8  # of a thread in a single pass, at most: large ti
 _LOOK_BACK_EACH: Final = 32  # elements of a thread in a single pass, at most: each is in a register
 _LOOK_BACK_WARPS: Final = 3  # of a block: one for each level of totals
 _LOOK_BACK_THREADS: Final = 512  # of a block
-_STAGE_BYTES: Final = 64 << 10  # of a tile in shared memory: on an H200 0.86 of a copy, with 32 KiB and 6 stages 0.84
-_STAGES: Final = 3  # tiles under way
+_STAGES: Final = 3  # tiles under way: on an H200 0.86 of a copy; with 6 of half the size 0.84
+_HELD: Final = 40  # registers of a thread for elements and totals of its vectors: of 64 that 928 threads may have
 _BESIDE_TILES: Final = 4 << 10  # bytes of shared memory for all else
-_ROLES_THREADS: Final = 32 + 128 + 256 + _LOOK_BACK_THREADS
+_WORD: Final = 4  # bytes: copies of smaller elements that begin anywhere go byte by byte
+ADD_WARPS: Final = 4  # of a pipelined scan: they add up a tile
+TOTALS_WARPS: Final = 8  # they add up the totals of tiles
 
 
 class ScanPlan(NamedTuple):
@@ -70,12 +72,12 @@ def scan_plan(
     looking_back = machine.threads(_LOOK_BACK_THREADS)
     # What is read twice comes from L2 the second time, if that has room for it.
     if rows * length * itemsize > machine.l2 and looking_back >= _LOOK_BACK_WARPS * machine.warp:
-        stages = min(_STAGES, (machine.shared_memory - _BESIDE_TILES) // _STAGE_BYTES)
-        if is_copy and machine.has_bulk_copies and stages == _STAGES and machine.max_threads >= _ROLES_THREADS:
-            vectors = _STAGE_BYTES // (_LOOK_BACK_THREADS * VECTOR_BYTES)
-            blocks = machine.multiprocessors
-            return ScanPlan(_LOOK_BACK_THREADS, vectors, lanes, 1, 1, looks_back=True, stages=stages, blocks=blocks)
         vectors = max(1, min(_LOOK_BACK_VECTORS, _LOOK_BACK_EACH // lanes))
+        if is_copy and (rows == 1 or length * itemsize % VECTOR_BYTES == 0):
+            held = min(vectors, _HELD // max(1, (lanes + 1) * itemsize // _WORD))
+            plan = ScanPlan(looking_back, held, lanes, 1, 1, True, _STAGES, machine.multiprocessors)
+            if _can_pipeline(plan, itemsize, machine):
+                return plan
         return ScanPlan(looking_back, vectors, lanes, tiles=1, looks_back=True)
     vectors = _MOST_VECTORS
     while vectors > 1 and rows * length < _BLOCKS * machine.multiprocessors * usual * lanes * vectors:
@@ -83,6 +85,14 @@ def scan_plan(
     wave = machine.blocks_at_once(usual)
     tiles = rows * length // (usual * lanes * vectors * wave * _CHUNK_WAVES)
     return ScanPlan(usual, vectors, lanes, tiles=1 << max(0, tiles.bit_length() - 1))
+
+
+def _can_pipeline(plan: ScanPlan, itemsize: int, machine: GpuMachine) -> bool:
+    """Whether a block has the threads and the shared memory of a pipelined scan, and copies that need nobody."""
+    threads = plan.threads + (1 + ADD_WARPS + TOTALS_WARPS) * machine.warp
+    bytes_under_way = plan.stages * plan.tile * itemsize
+    has_room = bytes_under_way + _BESIDE_TILES <= machine.shared_memory and threads <= machine.max_threads
+    return machine.has_bulk_copies and itemsize >= _WORD and plan.vectors > 0 and has_room
 
 
 def _power_above(value: int) -> int:

@@ -71,8 +71,8 @@ def _query(kind: str, inputs: str = "", attrs: str = "", gives_list: bool = Fals
     return _row("", kind, inputs, attrs, gives_list=gives_list, is_query=True, file="queries")
 
 
-def _sample(kind: str, inputs: str, attrs: str = "", gives_list: bool = False, file: str = "sampling") -> Primitive:
-    return _row("sample", kind, inputs, attrs, gives_list=gives_list, is_sample=True, file=file)
+def _sample(kind: str, inputs: str, attrs: str = "", file: str = "sampling", **options: Any) -> Primitive:
+    return _row("sample", kind, inputs, attrs, is_sample=True, file=file, **options)
 
 
 PRIMITIVES: Final[dict[str, Primitive]] = {
@@ -151,6 +151,6 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _sample("SamplePerfectTile", "loop", "n max_innermost_factor", gives_list=True),
         _sample("SampleCategorical", "", "candidates probs"),
         _sample("SamplePartitionedTile", "loop", "n partition_pos innerpart_factor", gives_list=True),
-        _sample("SampleComputeLocation", "block", file="sample_compute_location"),
+        _sample("SampleComputeLocation", "block", file="sample_compute_location", may_guess=True),
     )
 }

@@ -297,15 +297,17 @@ def loops_from_axes(view: View, realize: BlockRealize) -> dict[Var, Expr]:
         if isinstance(value, Var):
             known.setdefault(value, axis)
     facts = facts_under(loops)
-    for predicate in (realize.predicate, TRUE):
+    simple = {axis: facts.simplify(value) for axis, value in axes.items()}
+    inside = {axis: set(undefined_vars(value)) for axis, value in axes.items()}
+    has_guard = not (isinstance(realize.predicate, IntImm) and realize.predicate.value)
+    for predicate in (realize.predicate, TRUE) if has_guard else (TRUE,):
         for chosen in (list(axes), *[[axis] for axis in axes]):
-            used = {
-                var: domain
-                for var, domain in domains.items()
-                if any(uses_var(axes[axis], {var}.__contains__) for axis in chosen)
-            }
+            if all([var in known for axis in chosen for var in inside[axis] if var in domains]):
+                continue  # a map would say nothing new
+            reached = set().union(*[inside[axis] for axis in chosen])
+            used = {var: domain for var, domain in domains.items() if var in reached}
             guard = _about(predicate, set(used))
-            result = detect_iter_map([facts.simplify(axes[axis]) for axis in chosen], used, guard, "onto").indices
+            result = detect_iter_map([simple[axis] for axis in chosen], used, guard, "onto").indices
             if not result:
                 continue
             try:

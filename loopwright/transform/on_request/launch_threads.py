@@ -313,6 +313,8 @@ class _Inside(Rewriter):
             return self.bound(statement, running)
         if is_barrier(statement):
             return statement
+        if isinstance(statement, AttrStmt) and (role := role_of(statement)) is not None:
+            return self.in_role(role, statement, running)
         if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
             return self.guarded(statement, running)
         if isinstance(statement, SeqStmt):
@@ -344,8 +346,6 @@ class _Inside(Rewriter):
         if isinstance(statement, DeclBuffer):
             return statement.with_(buffer=self.declared(statement.buffer), body=self.place(statement.body, running))
         if isinstance(statement, AttrStmt):
-            if (role := role_of(statement)) is not None:
-                return self.in_role(role, statement, running)
             return statement.with_(body=self.place(statement.body, running))
         raise NotALaunch(f"threads are bound inside a {type(statement).__name__}", statement)
 

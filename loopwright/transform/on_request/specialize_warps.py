@@ -102,14 +102,15 @@ class CannotSpecialize(LoweringError, ValueError):
 
         @T.prim_func
         def f(A: T.Buffer((4, 32)), B: T.Buffer((4, 32))):
-            S = T.decl_buffer((32,), scope="shared")
-            for i in T.serial(4, annotations={"warp_role_stages": 2}):
-                with T.attr("load", "warp_role", 32):
-                    for tx in T.thread_binding(32, thread="threadIdx.x"):
-                        S[tx] = A[i, tx]
-                with T.attr("store", "warp_role", 32):
-                    for tx in T.thread_binding(32, thread="threadIdx.x"):
-                        B[i, tx] = S[31 - tx]
+            for bx in T.thread_binding(1, thread="blockIdx.x"):
+                S = T.decl_buffer((32,), scope="shared")
+                for i in T.serial(4, annotations={"warp_role_stages": 2}):
+                    with T.attr("load", "warp_role", 32):
+                        for tx in T.thread_binding(32, thread="threadIdx.x"):
+                            S[tx] = A[i, tx]
+                    with T.attr("store", "warp_role", 32):
+                        for tx in T.thread_binding(32, thread="threadIdx.x"):
+                            B[i, tx] = S[31 - tx]
 
         specialize_warps(launch_threads(f))
     """
@@ -148,7 +149,8 @@ class _Launch:
 class _Specialize(Rewriter):
     """Finds the loops of roles."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_alias: bool) -> None:
+        self.may_alias = may_alias
         self.launch: _Launch | None = None
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
@@ -184,7 +186,7 @@ class _Specialize(Rewriter):
         if launch.has_roles:
             raise CannotSpecialize("a kernel has two loops of roles", loop, "make each of them a kernel of its own")
         launch.has_roles = True
-        return _Loop(loop, launch).specialized()
+        return _Loop(loop, launch, self.may_alias).specialized()
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
@@ -193,7 +195,7 @@ class _Specialize(Rewriter):
 class _Loop:
     """One loop of roles."""
 
-    def __init__(self, loop: For, launch: _Launch) -> None:
+    def __init__(self, loop: For, launch: _Launch, may_alias: bool) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
@@ -202,7 +204,7 @@ class _Loop:
             raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
         self.loop, self.stages = loop, stages
         self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
-        self.stored = _memory_of(launch.kernel.body)[1]
+        self.stored = _stored_in(launch.kernel.body, may_alias)
         self.allocations: list[Allocate | DeclBuffer] = []
         body: Stmt = loop.body
         while isinstance(body, (Allocate, DeclBuffer)):
@@ -277,6 +279,11 @@ class _Loop:
                 if data in part.writes:  # other roles come to the loop later
                     problem = f"role {part.role.name} writes {data.name}, of which the loop of roles has its iterations"
                     raise CannotSpecialize(problem, self.loop, "read it before the loop")
+        takers = [(data, part) for part in self.parts for data in _tickets_in(part.body)]
+        for data, part in takers:
+            if any([data is other and part is not taker for other, taker in takers]):
+                problem = f"role {part.role.name} and another one take tickets of {data.name}"
+                raise CannotSpecialize(f"{problem}, in an order that nobody knows", part.node, "take them in one role")
         for data in dict.fromkeys([data for part in self.parts for data in part.touches]):
             users = [part for part in self.parts if data in part.touches]
             writers = [part for part in users if data in part.writes]
@@ -479,6 +486,19 @@ def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var], frozenset[Va
     return frozenset(reads), frozenset(writes | pointers), frozenset(pointers)
 
 
+def _stored_in(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
+    """The memory that a kernel stores to, or may."""
+    reads, writes, _ = _memory_of(kernel)
+    is_global = any([scope_of(data) == "global" for data in writes])
+    return reads | writes if may_alias and is_global else writes
+
+
+def _tickets_in(body: Stmt) -> frozenset[Var]:
+    """The counters that tickets are taken of."""
+    calls = [call for call in collect(body, Call) if call.op.name == "tir.take_ticket"]
+    return frozenset([load.buffer.data for call in calls for load in collect(call, BufferLoad)])
+
+
 def _indices_of(pointer: Expr) -> Sequence[Expr]:
     load = pointer.args[0] if isinstance(pointer, Call) else None
     return load.indices if isinstance(load, BufferLoad) else ()
@@ -490,4 +510,4 @@ def specialize_warps(func: PrimFunc) -> PrimFunc:
     """The parts of a loop's iterations become the work of different warps, each at its own speed."""
     if not has_roles(func.body):
         return func
-    return func.with_(body=_Specialize().visit(func.body))
+    return func.with_(body=_Specialize(not func.attrs.get("tir.noalias", True)).visit(func.body))

@@ -17,7 +17,8 @@ from functools import reduce
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from loopwright.analysis.thread_axes import scope_of
+from loopwright.analysis.effects import is_pure_call
+from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     LT,
@@ -28,6 +29,7 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     DeclBuffer,
     Evaluate,
     Expr,
@@ -37,11 +39,13 @@ from loopwright.ir import (
     IntImm,
     LetStmt,
     Min,
+    Node,
     Range,
     SeqStmt,
     Stmt,
     StringImm,
     Var,
+    any_node,
     collect,
     const,
     seq,
@@ -88,17 +92,42 @@ class _Copies:
         self.targets, self.stored = targets, stored
         self.thread, self.begin, self.barrier = thread, begin, barrier
         self.copies: dict[For, _Copy] = {}
+        self.differ: set[Var] = set()  # between lanes
 
     def find(self, statement: Stmt) -> None:
+        self._find_lets(statement)
         loops = Counter(_loops_run_once(statement))
         found = {loop: self._copy(loop) for loop, times in loops.items() if times == 1}
         copies = {loop: copy for loop, copy in found.items() if copy is not None}
-        accesses: list[BufferLoad | BufferStore] = [*collect(statement, BufferLoad), *collect(statement, BufferStore)]
+        accesses: list[BufferLoad | BufferStore] = [*collect(statement, BufferLoad)]
+        accesses += collect(statement, BufferStore)
         uses = Counter([access.buffer.data for access in accesses])
         for target in dict.fromkeys([copy.target for copy in copies.values()]):
             mine = {loop: copy for loop, copy in copies.items() if copy.target is target}
             if uses[target] == len(mine) and all([a.is_apart_from(b) for a, b in combinations(mine.values(), 2)]):
                 self.copies |= mine
+
+    def _find_lets(self, statement: Stmt) -> None:
+        if isinstance(statement, LetStmt) and not self._is_alike(statement.value):
+            self.differ.add(statement.var)
+        if isinstance(statement, SeqStmt):
+            for part in statement.seq:
+                self._find_lets(part)
+        elif isinstance(statement, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
+            self._find_lets(statement.body)
+
+    def _is_alike(self, expr: Expr) -> bool:
+        """Whether all lanes compute one value."""
+
+        def differs(node: Node) -> bool:
+            if isinstance(node, Var):
+                return node is self.thread or node in self.differ
+            if isinstance(node, BufferLoad):
+                scope = node.buffer.scope()
+                return not (scope == "global" or is_of_block(scope))
+            return isinstance(node, Call) and not is_pure_call(node)
+
+        return not any_node(expr, differs)
 
     def written(self, statement: Stmt) -> Stmt:
         if isinstance(statement, SeqStmt):
@@ -137,7 +166,7 @@ class _Copies:
             return facts.simplify(substitute(expr, {loop.loop_var: loop.min, number: const(0, "int32")}))
 
         def is_fixed(expr: Expr) -> bool:
-            return not uses_var(expr, lambda var: var is number or var is loop.loop_var)
+            return self._is_alike(expr) and not uses_var(expr, lambda var: var is number or var is loop.loop_var)
 
         def counts(expr: Expr) -> bool:
             """Whether the expression is a fixed one plus the number of the element."""

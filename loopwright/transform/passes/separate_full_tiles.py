@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from loopwright.analysis.thread_axes import axis_of, tag_of
-from loopwright.analysis.thread_work import has_barrier
+from loopwright.analysis.thread_work import has_meeting
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     GE,
@@ -147,7 +147,7 @@ def _is_tile(loop: For) -> bool:
     has_vectors = any_statement(loop, lambda inner: isinstance(inner, For) and inner.kind is ForKind.VECTORIZED)
     if not has_vectors and _unrolled(loop) < _SEVERAL:
         return False
-    return not has_barrier(loop) and _size(loop) <= MAX_NODES
+    return not has_meeting(loop) and _size(loop) <= MAX_NODES
 
 
 def _unrolled(loop: Stmt) -> int:

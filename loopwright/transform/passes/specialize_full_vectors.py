@@ -16,7 +16,7 @@ Needs: guards that compare index arithmetic, with a constant step from lane to l
 
 from __future__ import annotations
 
-from loopwright.analysis.thread_axes import is_barrier
+from loopwright.analysis.thread_work import has_meeting
 from loopwright.analysis.vector_loops import runs_in_lockstep
 from loopwright.analysis.wide_accesses import aligned_for
 from loopwright.arith import Analyzer, linear_coefficients
@@ -34,7 +34,6 @@ from loopwright.ir import (
     PrimFunc,
     Stmt,
     Var,
-    any_statement,
     const,
     deep,
     uses_var,
@@ -53,7 +52,7 @@ class _Specialize(StmtRewriter):
         guard = loop.body
         if not runs_in_lockstep(loop) or lanes < 2 or not isinstance(guard, IfThenElse) or guard.else_case is not None:
             return self.rebuild(loop)
-        if not isinstance(loop.min, IntImm) or loop.min.value != 0 or any_statement(loop, is_barrier):
+        if not isinstance(loop.min, IntImm) or loop.min.value != 0 or has_meeting(loop):
             return loop
         outer, inner = _parted(guard.condition, loop.loop_var)
         full = [_for_all_lanes(condition, loop.loop_var, lanes) for condition in inner]

@@ -2,8 +2,8 @@
 
 Open `measurer.py` first: `Measurer` is what a search calls. `builder.py` makes object code of candidates, `runner.py`
 times it, both in forked processes (`children.py`, `limits.py`); `race.py` is the statistics, `noise.py` what else
-disturbs; `arguments.py` makes inputs up, `compare.py` says whether results are right, and `failure.py` why a candidate
-has no time.
+disturbs; `arguments.py` makes inputs up, `compare.py` says whether results are right, `as_written.py` whether the
+program as written can give them, and `failure.py` why a candidate has no time.
 """
 
 from loopwright.tune.measure.arguments import Arguments as Arguments

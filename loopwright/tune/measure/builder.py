@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.schedule import Schedule
 from loopwright.target import Target, describe
-from loopwright.tune.measure.children import Report, each_child
+from loopwright.tune.measure.children import Crew, Report, each_child
 from loopwright.tune.measure.failure import Failure
 from loopwright.tune.measure.limits import Limits
 
@@ -70,16 +70,18 @@ def build_jobs(
     limits: Limits,
     processes: int,
     known: Collection[str] = (),
+    crew: Crew | None = None,
 ) -> Generator[tuple[int, Built], None, None]:
     """The number of each job and what was built, as they are finished; the first ones begin at once.
 
-    A program whose digest is `known` already is not compiled: its failure is "duplicate".
+    A program whose digest is `known` already is not compiled: its failure is "duplicate". The next ones of a `crew`
+    begin also while another of its groups is waited for.
     """
 
     def work(job: BuildJob) -> Callable[[Report], Built]:
         return lambda _report: build_here(job, target, known)
 
-    children = each_child([work(job) for job in jobs], limits, "build", processes)
+    children = each_child([work(job) for job in jobs], limits, "build", processes, crew)
     return ((number, result if isinstance(result, Built) else Built(failure=result)) for number, result in children)
 
 

@@ -6,6 +6,9 @@
 A child is a fork of this process: it has everything that is loaded here, and what it is to do need not be sent; only
 the result is (by pickle, over a pipe). `report(stage, seconds)` says what it does next, and how long that may take: the
 parent kills a child that takes longer, and a failure names the stage it died in.
+
+Groups of works that share a `Crew` go on while another of them is waited for: who builds candidates takes up the next
+one while the last one is measured, and leaves the CPUs alone that it is measured on.
 """
 
 from __future__ import annotations
@@ -17,10 +20,13 @@ import select
 import signal
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import IO, Any, Final
+from weakref import WeakValueDictionary
 
 from loopwright.ir.rare_collections import NEW_OBJECTS
 from loopwright.model.workers import nobody_compiles
@@ -50,64 +56,138 @@ class _Child:
     has_result: bool = False
 
 
-def run_children(works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1) -> list[Any]:
+class Crew:
+    """Groups of children that are heard together, the oldest first; `at_once` counts those of one stage."""
+
+    def __init__(self) -> None:
+        self._groups: WeakValueDictionary[int, _Children] = WeakValueDictionary()
+        self._count = 0
+        self._taken: frozenset[int] = frozenset()  # CPUs
+
+    @property
+    def groups(self) -> list[_Children]:
+        """Those that somebody still wants the results of."""
+        return [group for _, group in sorted(self._groups.items())]
+
+    def add(self, group: _Children) -> None:
+        """One more, which comes after the others."""
+        self._groups[self._count] = group
+        self._count += 1
+
+    def start(self) -> None:
+        """Let those begin that wait for their turn."""
+        for group in self.groups:
+            while group.waiting and self._running(group.stage) < group.at_once:
+                group.start_one()
+
+    def hear(self) -> None:
+        """Wait until one of the children says something or is overdue, and take it in."""
+        children = {child.results: (group, child) for group in self.groups for child in group.running.values()}
+        now = monotonic()
+        patience = max(0.0, min([child.deadline for _, child in children.values()]) - now)
+        ready = select.select(list(children), [], [], patience)[0]
+        for descriptor in ready:
+            group, child = children[descriptor]
+            group.hear(child)
+        if not ready:  # else their parent was busy: who has something to say is heard
+            for group, child in children.values():
+                if now + patience >= child.deadline:
+                    group.end(child, _overdue(child))
+
+    @contextmanager
+    def leaves(self, cpus: Collection[int]) -> Iterator[None]:
+        """Inside, children that are not pinned run on other CPUs than these, where there are others."""
+        self._taken = frozenset(cpus)
+        self._move()
+        try:
+            yield
+        finally:
+            self._taken = frozenset()
+            self._move()
+
+    def place(self, child: _Child, limits: Limits) -> None:
+        """Let a child run where it may now."""
+        allowed = os.sched_getaffinity(0)
+        if limits.cpus is None:
+            with suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(child.process, allowed - self._taken or allowed)
+
+    def _move(self) -> None:
+        for group in self.groups:
+            for child in group.running.values():
+                self.place(child, group.limits)
+
+    def _running(self, stage: str) -> int:
+        return sum([len(group.running) for group in self.groups if group.stage == stage])
+
+
+def run_children(
+    works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1, crew: Crew | None = None
+) -> list[Any]:
     """The result of each, in order; a `Failure` for one that raised, crashed, or went beyond its limits.
 
     `stage` is what a child does first, in `limits.seconds`. Where processes cannot be forked it all happens here.
     """
     results: list[Any] = [None] * len(works)
-    for number, result in each_child(works, limits, stage, at_once):
+    for number, result in each_child(works, limits, stage, at_once, crew):
         results[number] = result
     return results
 
 
-def each_child(works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1) -> Iterator[tuple[int, Any]]:
+def each_child(
+    works: Sequence[Work], limits: Limits, stage: str, at_once: int = 1, crew: Crew | None = None
+) -> Iterator[tuple[int, Any]]:
     """The number and the result of each, as they are finished; the first of them start before they are asked for.
 
     They are ended when nobody holds the iterator any more.
     """
     if not can_fork():
         return ((number, _here(work, stage)) for number, work in enumerate(works))
-    return _Children(works, limits, stage, at_once)
+    return _Children(works, limits, stage, at_once, Crew() if crew is None else crew)
 
 
 class _Children(Iterator[tuple[int, Any]]):
-    def __init__(self, works: Sequence[Work], limits: Limits, stage: str, at_once: int) -> None:
+    def __init__(self, works: Sequence[Work], limits: Limits, stage: str, at_once: int, crew: Crew) -> None:
         self.running: dict[int, _Child] = {}
-        self.ties, self.limits, self.stage, self.at_once = ParentTies(), limits, stage, at_once
-        self.waiting = list(enumerate(works))
-        self.start()
+        self.ended: deque[tuple[int, Any]] = deque()
+        self.ties, self.limits, self.stage, self.at_once, self.crew = ParentTies(), limits, stage, at_once, crew
+        self.waiting = deque(enumerate(works))
+        crew.add(self)
+        crew.start()
 
-    def start(self) -> None:
-        while self.waiting and len(self.running) < self.at_once:
-            number, work = self.waiting.pop(0)
-            child = _start(number, work, self.limits, self.stage, self.ties)
-            self.running[child.results] = child
+    def start_one(self) -> None:
+        """Begin what waits longest."""
+        number, work = self.waiting.popleft()
+        child = _start(number, work, self.limits, self.stage, self.ties)
+        self.running[child.results] = child
+        self.crew.place(child, self.limits)
+
+    def hear(self, child: _Child) -> None:
+        """Take in what a child has sent, or that it has ended."""
+        data = os.read(child.results, 1 << 20)
+        child.received.extend(data)
+        _take(child)
+        child.deadline = max(child.deadline, monotonic() + _SENDING)  # it is about to send the rest
+        if not data:
+            self.end(child, _outcome(child))
+
+    def end(self, child: _Child, result: Any) -> None:
+        """Keep the result of a child that has ended until somebody asks for it."""
+        del self.running[child.results]
+        self.ended.append((child.number, result))
 
     def __next__(self) -> tuple[int, Any]:
-        self.start()
-        while self.running:
-            now = monotonic()
-            patience = min(child.deadline for child in self.running.values()) - now
-            ready = select.select(list(self.running), [], [], max(0.0, patience))[0]
-            for descriptor in ready:
-                child = self.running[descriptor]
-                data = os.read(descriptor, 1 << 20)
-                child.received.extend(data)
-                _take(child)
-                child.deadline = max(child.deadline, monotonic() + _SENDING)  # it is about to send the rest
-                if not data:
-                    del self.running[descriptor]
-                    return child.number, _outcome(child)
-            if not ready:  # else its parent was busy: who has something to say is heard
-                for child in self.running.values():
-                    if now + max(0.0, patience) >= child.deadline:
-                        del self.running[child.results]
-                        return child.number, _overdue(child)
-        raise StopIteration
+        self.crew.start()
+        while not self.ended:
+            if not self.running and not self.waiting:
+                raise StopIteration
+            self.crew.hear()
+            self.crew.start()
+        return self.ended.popleft()
 
     def close(self) -> None:
         """End those that run: an error, or nobody wants the rest. A fork of their parent lets them be."""
+        self.waiting.clear()
         while self.running and os.getpid() == self.ties.parent:
             _, child = self.running.popitem()
             os.kill(child.process, signal.SIGKILL)

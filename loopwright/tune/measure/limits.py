@@ -21,11 +21,15 @@ _PR_SET_PDEATHSIG: Final = 1
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds of the first stage, bytes of memory beyond what the parent has, and the CPUs to run on (None: any)."""
+    """Seconds of the first stage, bytes of memory beyond what the parent has, and the CPUs to run on (None: any).
+
+    Who is `nice` gives way to others, the more the larger it is (to 19).
+    """
 
     seconds: float
     memory: int = 2 << 30
     cpus: tuple[int, ...] | None = None
+    nice: int = 0
 
 
 def can_fork() -> bool:
@@ -52,6 +56,8 @@ class ParentTies:
         wanted = data_bytes() + limits.memory
         wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
+        if limits.nice:
+            os.nice(limits.nice)
         if limits.cpus:
             os.sched_setaffinity(0, limits.cpus)
 

@@ -9,6 +9,7 @@ measurer.finalists(task, [first, *best])        the best few once more, fresh
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from loopwright.autosched.machine import Machine
 from loopwright.runtime import thread_pool
 from loopwright.runtime.timing import timed_loop
 from loopwright.schedule import Schedule
 from loopwright.target import Target, describe
 from loopwright.tune.measure.arguments import Arguments, given_arguments, make_arguments, require_room
+from loopwright.tune.measure.as_written import least_seconds
 from loopwright.tune.measure.builder import BuildJob, Built, build_here, build_jobs
-from loopwright.tune.measure.children import Work, run_children
+from loopwright.tune.measure.children import Crew, Work, run_children
 from loopwright.tune.measure.compare import Reference, reference
 from loopwright.tune.measure.errors import BadMeasureOption, CannotMeasureHere, NothingToRace
 from loopwright.tune.measure.failure import Failure
@@ -128,6 +131,9 @@ class Measurer:
         self._setting = Setting(self.target, self.threads, cache, longer * budget, timeout, walk)
         self._reference_setting = replace(self._setting, timeout=min(timeout, reference_timeout))
         self._build_limits = Limits(build_timeout, memory)
+        # Where a CPU is left over beside those that are measured on, candidates are built there meanwhile.
+        self._crew = Crew()
+        self._has_spare_cpu = can_fork() and self.threads < len(os.sched_getaffinity(0))
         self._memory, self._pin, self._turn = memory, pin and can_fork(), 0
         self._given = arguments
         self._states: dict[str, _TaskState] = {}
@@ -149,7 +155,7 @@ class Measurer:
     def build_each(self, task: Task, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Built], None, None]:
         """The same, as they are finished; the first ones begin before they are asked for."""
         known = self._digests(task)
-        done = build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known))
+        done = build_jobs(jobs, self.target, self._build_limits, self.processes, frozenset(known), self._crew)
         return _without_twins(done, known)
 
     def measure_alone(self, task: Task, built: Built) -> Measured:
@@ -276,7 +282,11 @@ class Measurer:
 
     def _run(self, work: Work, stage: str) -> list[Any]:
         cpus = choose_cpus(self.threads, self._turn * self.threads) if self._pin else None
-        return run_children([work], Limits(self._setting.timeout, self._memory, cpus), stage)
+        limits = Limits(self._setting.timeout, self._memory, cpus)
+        if not self._has_spare_cpu:
+            return run_children([work], limits, stage)
+        with self._crew.leaves(cpus or ()):
+            return run_children([work], limits, stage, crew=self._crew)
 
     def _digests(self, task: Task) -> set[str]:
         return self._known.setdefault(task.key, set())
@@ -317,6 +327,9 @@ class Measurer:
 
     def _written(self, task: Task) -> Built | str:
         """The program as it is written, built; or why not."""
+        least, most = least_seconds(task.function, Machine.of(self.target)), self._reference_setting.timeout
+        if least > most:
+            return f"the program as written would run for {least:.2g} s at least, and may for {most:.2g}"
         ((_, built),) = build_jobs([BuildJob(lambda: task.mod)], self.target, self._build_limits, 1)
         return built if built.failure is None else f"the program as written was not built ({built.failure})"
 

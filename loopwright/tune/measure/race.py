@@ -166,21 +166,31 @@ class Race:
                 return "equal"
         return "open" if self.is_over else None
 
+    def is_long(self, seconds: float) -> bool:
+        """Whether that is much of the budget for one pair."""
+        return seconds >= _LONG * self.budget
+
     def _is_far_behind(self, count: int) -> bool:
         """Whether pairs of long calls, which a disturbance hardly moves, all say that the challenger is slower.
 
         A disturbance of the only pair may lose a good one; the time of many slow ones is saved.
         """
-        if not count or self.spent < _LONG * self.budget * count:
+        if not count or not self.is_long(self.spent / count):
             return False
         pairs = zip(self.incumbent, self.challenger, strict=True)
         return all([one < _FAR_BEHIND[count - 1] * other for one, other in pairs])
 
     def _is_hopeless(self, count: int) -> bool:
-        """Whether the budget does not last for another pair, and the challenger was behind in each of several."""
-        if count < 2 or self.spent * (count + 1) <= self.budget * count:
+        """Whether the budget lasts for one pair more, and whatever it says, three cannot show a lead.
+
+        Two logarithms of ratios lie `apart` to either side of their `mean`. The third that shows most is a bit larger
+        than these, and makes Student's t² = 1 + 3 (mean / apart)².
+        """
+        if count != _LEAST - 1 or self.spent * (count + 1) <= self.budget * count:
             return False
-        return all([one < other for one, other in zip(self.incumbent, self.challenger, strict=True)])
+        first, second = [math.log(a / b) for a, b in zip(self.incumbent, self.challenger, strict=True)]
+        mean, apart = (first + second) / 2, abs(first - second) / 2
+        return mean <= 0 or 3 * mean**2 < (student(self.alpha, _LEAST - 1) ** 2 - 1) * apart**2
 
 
 def against_itself(samples: Sequence[float]) -> Interval | None:

@@ -36,6 +36,7 @@ _LONG_SAMPLE: Final = 3e-3  # that of a contender which is slower than another
 _LONG_CALL: Final = 0.02  # of which there is one in a sample
 _MOST_CALLS: Final = 1 << 20
 _MUCH_SLOWER: Final = 1.4  # times the incumbent: one pair with the first run, of long calls, is enough
+_SLOWER_IF_LONG: Final = 1.11  # the same where a pair takes a large share of the budget
 _SLOWEST: Final = 20.0  # times the incumbent: what takes longer is not waited for
 _LEAST: Final = 5  # samples where nobody is dropped
 
@@ -148,14 +149,16 @@ def race(
     report("time", setting.timeout + 4 * setting.budget + 16 * patience)
     first = _Contender(incumbent, call, setting, flush)
     result, meter = Race(setting.budget), LoadMeter()
+    _load_in_turn([first, contender])
     if _LONG_CALL <= usual < setting.timeout:  # what a long call pays the first time is nothing beside it
         first.call_seconds = usual
-        if contender.call_seconds > _MUCH_SLOWER * usual and setting.cache == "warm":
-            result.add(first.sample(0), contender.call_seconds)
-            if contender.call_seconds > _MUCH_SLOWER * result.incumbent[0]:
+        behind = _SLOWER_IF_LONG if result.is_long(2 * usual) else _MUCH_SLOWER
+        if contender.call_seconds > behind * usual and setting.cache == "warm":
+            sample = first.sample(0)
+            if contender.call_seconds > behind * sample:
+                result.add(sample, contender.call_seconds)
                 return Timed(result, "slower", None, meter.read(), first_run)
-            result = Race(setting.budget)
-    _load_in_turn([first, contender])
+            result.add(sample, contender.sample(0))
     _warm_up([first, contender])
     while (verdict := result.verdict()) is None:
         (one_of_first, one_of_other), spent = _round([first, contender], len(result.challenger))

@@ -60,8 +60,8 @@ def tiling_features(
     count = len(parts[0])
     structure = tiling.structure
     trips = _by_level(tiling, parts)  # levels × axes × candidates
-    inside = np.cumprod(trips[::-1], axis=0)[::-1]  # what a level and those below it cover
-    inside = np.concatenate([inside, np.ones((1, *inside.shape[1:]))])
+    covered = np.cumprod(trips[::-1], axis=0)[::-1]  # by a level and those below it
+    inside: Floats = np.concatenate([covered, np.ones((1, *covered.shape[1:]))])
     points = float(np.prod(np.asarray(tiling.extents, dtype=float)))
 
     lanes = machine.lanes(tiling.dtype)
@@ -98,11 +98,10 @@ def tiling_features(
     computing = steps * per_step + visits * (moved + _VISIT_CYCLES)
 
     accesses = [*tiling.reads, tiling.write]
-    bytes_inside = np.stack([[_footprint(one, level, machine.line) for one in accesses] for level in inside])
-    totals = bytes_inside.sum(axis=1)  # levels × candidates
-    traffic = []
-    for capacity in (machine.l1, machine.l2, machine.l3):
-        traffic.append(_traffic(tiling, accesses, trips, bytes_inside, totals, capacity))
+    bytes_inside = [_footprint(one, inside, machine.line) for one in accesses]  # each levels × candidates
+    totals = np.sum(bytes_inside, axis=0)
+    moved_in = _moved_in(tiling, accesses, trips, bytes_inside)
+    traffic = [_traffic(moved_in, totals, capacity) for capacity in (machine.l1, machine.l2, machine.l3)]
     moving = (
         traffic[0] / machine.l2_bytes_per_cycle
         + traffic[1] / machine.l3_bytes_per_cycle
@@ -178,61 +177,51 @@ def _uses(tiling: Tiling, access: TiledAccess) -> list[bool]:
 
 
 def _spans(access: TiledAccess, sizes: Floats) -> list[Floats]:
-    """How many indices of each dimension a box of the axes touches."""
-    count = sizes.shape[1]
+    """How many indices of each dimension a box of the axes touches; sizes are … × axes × candidates."""
     result = []
     for steps, size in zip(access.steps, access.shape, strict=True):
-        reach = np.ones(count)
-        for step, extent in zip(steps, sizes, strict=True):
+        reach = np.ones((*sizes.shape[:-2], sizes.shape[-1]))
+        for axis, step in enumerate(steps):
             if step:
-                reach = reach + step * (extent - 1)
+                reach += step * (sizes[..., axis, :] - 1)
         result.append(np.minimum(reach, size))
     return result
 
 
 def _elements(access: TiledAccess, sizes: Floats) -> Floats:
     spans = _spans(access, sizes)
-    return np.prod(spans, axis=0) if spans else np.ones(sizes.shape[1])
+    return np.prod(spans, axis=0) if spans else np.ones(sizes.shape[-1])
 
 
 def _footprint(access: TiledAccess, sizes: Floats, line: int) -> Floats:
     """Bytes of the cache lines that a box touches."""
     spans = _spans(access, sizes)
     if not spans:
-        return np.full(sizes.shape[1], float(access.itemsize))
+        return np.full((*sizes.shape[:-2], sizes.shape[-1]), float(access.itemsize))
     if access.packed:
         return np.prod(spans, axis=0) * access.itemsize
     run = np.ceil(spans[-1] * access.itemsize / line) * line
     return np.prod(spans[:-1], axis=0) * run if len(spans) > 1 else run
 
 
-def _traffic(
-    tiling: Tiling,
-    accesses: Sequence[TiledAccess],
-    trips: Floats,
-    bytes_inside: Floats,
-    totals: Floats,
-    capacity: int,
-) -> Floats:
+def _moved_in(tiling: Tiling, accesses: Sequence[TiledAccess], trips: Floats, bytes_inside: Sequence[Floats]) -> Floats:
+    """Bytes that come into a cache in which what a level covers stays: levels × candidates."""
+    count = trips.shape[-1]
+    turns = np.cumprod(np.prod(trips, axis=1), axis=0)  # of the loops down to a level
+    visits = np.concatenate([np.ones((2, count)), turns[:-1]])
+    moved = np.zeros((len(trips) + 1, count))
+    for one, inside in zip(accesses, bytes_inside, strict=True):
+        # The loops right around the tile bring in anew only what they move.
+        again = np.concatenate([np.ones((1, count)), np.prod(trips[:, _uses(tiling, one)], axis=1)])
+        moved += inside * (visits * again)
+    return moved
+
+
+def _traffic(moved_in: Floats, totals: Floats, capacity: int) -> Floats:
     """Bytes that come into a cache: the outermost tile that fits is loaded once for each of its visits."""
-    levels, _, count = trips.shape
-    result = np.zeros(count)
-    pending = np.ones(count, dtype=bool)
-    for level in range(levels + 1):
-        fits = pending & ((totals[level] <= capacity * 0.75) | (level == levels))
-        if not fits.any():
-            continue
-        pending &= ~fits
-        visits = np.prod(trips[: max(level - 1, 0)].reshape(-1, count), axis=0) if level > 1 else np.ones(count)
-        moved = np.zeros(count)
-        for number, one in enumerate(accesses):
-            again = visits
-            if level > 0:  # the loops right around the tile bring in anew only what they move
-                used = _uses(tiling, one)
-                again = visits * np.prod(trips[level - 1][used], axis=0)
-            moved += bytes_inside[level][number] * again
-        result[fits] = moved[fits]
-    return result
+    fits = totals <= capacity * 0.75
+    fits[-1] = True
+    return np.asarray(np.take_along_axis(moved_in, fits.argmax(axis=0)[None], axis=0)[0])
 
 
 def _tasks(tiling: Tiling, trips: Floats, limit: Floats, cores: int) -> Floats:

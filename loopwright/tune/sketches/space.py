@@ -38,8 +38,17 @@ from loopwright.tune.space.space import Integers
 from loopwright.tune.task import Task
 
 _PATIENCE: Final = 120.0  # seconds for all sketches
+_GIVES_WAY: Final = 5  # niceness of who makes sketches: they are needed later than what is built and measured
 _POOL: Final = 4096  # rows that are drawn and scored for one sample
 _TEMPERATURE: Final = 0.15  # a candidate that should take 15 % longer is chosen 1/e as often
+
+
+class _Rejected(Exception):
+    """By a postproc. It is no error of a step, after which a replay would try the steps again, one proof at a time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class SketchSpace:
@@ -67,7 +76,8 @@ class SketchSpace:
         Rules of users may tell more than sketches: they are applied here, when it is their turn.
         """
         if "sketches" not in self.__dict__ and all([_is_own(rule) for rule in self.rules]):
-            self._coming = each_child([lambda _: self._generate()], Limits(_PATIENCE), "sketches")
+            limits = Limits(_PATIENCE, nice=_GIVES_WAY)
+            self._coming = each_child([lambda _: self._generate()], limits, "sketches")
 
     @cached_property
     def sketches(self) -> Sequence[Sketch]:
@@ -91,6 +101,10 @@ class SketchSpace:
 
     def first(self) -> Integers:
         """The best of a few thousand by the formulas."""
+        return self._first.copy()
+
+    @cached_property
+    def _first(self) -> Integers:
         pool = self._drawn(_POOL, np.random.default_rng(0))
         return pool[int(self.describe(pool).prior.argmin())]
 
@@ -164,6 +178,12 @@ class SketchSpace:
 
     def schedule(self, candidate: Candidate) -> Schedule:
         """The schedule, proved. Raises ScheduleError where a step is refused for these sizes."""
+        try:
+            return self._proved(candidate)
+        except _Rejected as rejection:
+            raise RejectedByPostproc(rejection.name) from None
+
+    def _proved(self, candidate: Candidate) -> Schedule:
         index, *decisions = candidate.choices
         trace = self.sketches[int(index)].trace_with(decisions)
         sch = Schedule(self.task.mod, seed=1, error_render_level="none")
@@ -173,7 +193,7 @@ class SketchSpace:
             sch.enter_postproc()
             for postproc in self.postprocs:
                 if not postproc.apply(sch):
-                    raise RejectedByPostproc(postproc.name)
+                    raise _Rejected(postproc.name)
 
         sch.replay(steps)
         return sch

@@ -79,13 +79,25 @@ def test_the_program_in_the_order_of_its_text():
 
 
 @pytest.mark.parametrize(
-    ("target", "is_copy", "stages"), [(H200, True, 3), (H200, False, 0), ("cuda -arch=sm_80", True, 0)]
+    ("length", "rows", "itemsize", "target", "is_copy", "stages"),
+    [
+        (2**28, 1, 4, H200, True, 3),
+        (2**28 + 1, 1, 4, H200, True, 3),  # the end of a row goes word by word
+        (2**27 + 4, 2, 4, H200, True, 3),
+        (2**27, 1, 8, H200, True, 3),
+        (2**28, 1, 4, H200, False, 0),
+        (2**27 + 1, 2, 4, H200, True, 0),  # the second row begins where no 16 bytes do
+        (2**28, 1, 2, H200, True, 0),  # where a tensor begins at an odd element, all would go byte by byte
+        (2**28, 1, 4, "cuda -arch=sm_80", True, 0),
+        (2**28, 1, 4, "cuda -arch=sm_90 -max_num_threads=512", True, 0),
+    ],
 )
-def test_where_tiles_are_pipelined(target, is_copy, stages):
-    plan = scan_plan(2**28, 1, 4, GpuMachine.of(target), is_copy)
+def test_where_tiles_are_pipelined(length, rows, itemsize, target, is_copy, stages):
+    plan = scan_plan(length, rows, itemsize, GpuMachine.of(target), is_copy)
     assert plan.looks_back
     assert plan.stages == stages
     assert plan.blocks == (132 if stages else 0)
+    assert not stages or plan.tile * itemsize == (64 << 10 if itemsize == 4 else 48 << 10)
 
 
 def test_what_is_converted_is_no_copy():
@@ -96,8 +108,10 @@ def test_what_is_converted_is_no_copy():
 
 
 @pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
-def test_registers_suffice():
-    text = lw.build(program((2**28,), "float32"), target=H200, autosched=True).get_source("cuda")
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_registers_suffice(dtype):
+    text = lw.build(program((2**28,), dtype), target=H200, autosched=True).get_source("cuda")
+    assert "lw_bulk_copy_async" in text
     log = compile_cuda(text, "sm_90", ["--ptxas-options=-v"]).log
     assert "0 bytes spill stores" in log
     assert log.count("bytes spill stores") == log.count(" 0 bytes spill stores")

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import time
+from itertools import pairwise
 
 import pytest
 
-from loopwright.tune.measure.children import each_child, run_children
+from loopwright.tune.measure.children import Crew, each_child, run_children
 from loopwright.tune.measure.failure import KINDS, Failure
 from loopwright.tune.measure.limits import Limits, can_fork, choose_cpus
 
@@ -126,6 +127,82 @@ def test_a_large_result_that_waited_for_its_parent_is_heard():
         children = each_child([lambda _: b"x" * (1 << 20), lambda _: b"x" * (70 << 10)], limits, "build", 2)
         time.sleep(0.6)  # longer than a build may take; a pipe holds less than the results
         assert sorted([len(result) for _, result in children]) == [70 << 10, 1 << 20]
+
+
+def test_a_crew_goes_on_while_one_of_its_groups_is_waited_for(tmp_path):
+    def touch(name):
+        return lambda _: (tmp_path / name).touch() or name
+
+    def last(_):
+        begin = time.monotonic()
+        while not (tmp_path / "third").exists() and time.monotonic() - begin < 10:
+            time.sleep(0.01)
+        return (tmp_path / "third").exists()
+
+    crew = Crew()
+    others = each_child([touch("first"), touch("second"), touch("third")], FEW, "build", 1, crew)
+    assert run_children([last], FEW, "load", crew=crew) == [True]
+    assert list(others) == [(0, "first"), (1, "second"), (2, "third")]
+
+
+def test_the_groups_of_a_crew_share_their_places():
+    def running(_):
+        time.sleep(0.05)
+        return time.monotonic()
+
+    crew = Crew()
+    first = each_child([running] * 3, FEW, "build", 1, crew)
+    second = each_child([running] * 2, FEW, "build", 1, crew)
+    assert len(second.running) == 0
+    ends = [end for _, end in first] + [end for _, end in second]
+    assert ends == sorted(ends)
+    assert all(later - earlier > 0.045 for earlier, later in pairwise(ends))
+
+
+def test_who_wants_no_more_results_gives_its_places_to_others():
+    crew = Crew()
+    first = each_child([lambda _: time.sleep(60)] * 2, FEW, "build", 1, crew)
+    second = each_child([lambda _: "fine"], FEW, "build", 1, crew)
+    first.close()
+    assert list(second) == [(0, "fine")]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+def test_a_crew_leaves_cpus_to_what_is_measured(tmp_path):
+    def cpus_until(name):
+        def work(_):
+            (tmp_path / f"{name} began").touch()
+            while not (tmp_path / name).exists():
+                time.sleep(0.01)
+            return os.sched_getaffinity(0)
+
+        return work
+
+    def measured(_):
+        for name in ("first began", "second began"):
+            while not (tmp_path / name).exists():
+                (tmp_path / "first").touch() if "second" in name else None
+                time.sleep(0.01)
+        (tmp_path / "second").touch()
+        time.sleep(0.1)
+        return os.sched_getaffinity(0)
+
+    every, crew = os.sched_getaffinity(0), Crew()
+    mine = frozenset(choose_cpus(1))
+    builds = each_child([cpus_until("first"), cpus_until("second")], FEW, "build", 1, crew)
+    with crew.leaves(mine):
+        assert run_children([measured], Limits(20.0, cpus=tuple(mine)), "load", crew=crew) == [mine]
+    assert [cpus for _, cpus in builds] == [every - mine, every - mine]
+    builds = each_child([cpus_until("third")], FEW, "build", 1, crew)
+    with crew.leaves(mine):
+        pass
+    (tmp_path / "third").touch()
+    assert list(builds) == [(0, every)]
+
+
+def test_children_that_give_way():
+    before = os.nice(0)
+    assert run(lambda _: os.nice(0), Limits(20.0, nice=3)) == min(before + 3, 19)
 
 
 def test_a_fork_of_the_parent_lets_children_be():

@@ -11,9 +11,11 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir import IRModule, PrimFunc
 from loopwright.schedule import Schedule, Trace
+from loopwright.schedule.engine.deferred import Deferred
 from loopwright.target import Target
 from loopwright.tune import Task
 from loopwright.tune.sketches import SketchSpace, llvm_rules
+from loopwright.tune.sketches.errors import RejectedByPostproc
 from loopwright.tune.sketches.mutators.mutator import Mutator
 from tests.campaign import programs
 
@@ -134,6 +136,31 @@ def test_candidates_and_their_mutations_compute_the_same(seed):
         lw.build(sch.mod)(a, b, result)
         np.testing.assert_allclose(result, a @ b, rtol=1e-5)
         rows = space.mutate(rows, random)
+
+
+class _Once:
+    """A postproc that rejects, and counts how often it is asked."""
+
+    name = "once"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def on(self, machine):
+        return self
+
+    def apply(self, sch):
+        self.asked += 1
+        return False
+
+
+def test_a_rejected_candidate_is_not_proved_step_by_step(monkeypatch):
+    postproc = _Once()
+    space = SketchSpace(small_space().task, postprocs=[postproc])
+    monkeypatch.setattr(Deferred, "finish", lambda *_: pytest.fail("it is proved"))
+    with pytest.raises(RejectedByPostproc, match="the postproc 'once' rejects the candidate"):
+        space.schedule(space.candidate(small_space().first()))
+    assert postproc.asked == 1
 
 
 def test_the_trace_of_a_schedule_replays_from_json():

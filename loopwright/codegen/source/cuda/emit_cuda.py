@@ -19,7 +19,7 @@ from loopwright.codegen.source.cuda import vector_types
 from loopwright.codegen.source.cuda.instructions import INSTRUCTIONS
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KEEPS_LOADS, KernelWriter
 from loopwright.codegen.source.cuda.kernels import Alignment, CudaKernel, CudaKernels, KernelParameter
-from loopwright.codegen.source.cuda.limits import check_asynchronous, check_kernel
+from loopwright.codegen.source.cuda.limits import check_architecture, check_kernel
 from loopwright.codegen.source.cuda.prelude import prelude
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.math_bodies import MathBodies
@@ -116,7 +116,7 @@ class _File:
             var: text for var, text in types.items() if var not in writer.declared or writer.declared[var] == text
         }
         writer.begin(function)
-        check_asynchronous(writer.asynchronous, self.target)
+        check_architecture(writer.needs, self.target)
         self.constants += writer.constants
         launch = function.attrs[LAUNCH_PARAMS]
         assert isinstance(launch, Sequence)

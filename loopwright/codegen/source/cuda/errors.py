@@ -96,8 +96,8 @@ class UnknownThreadOrder(LoopwrightError, ValueError):
 class NeedsNewerGpu(LoopwrightError, ValueError):
     """A kernel calls an intrinsic that GPUs of the target's architecture do not have.
 
-    Mbarriers, bulk copies and barriers of some warps are those of sm_90. A target of several architectures has what the
-    oldest of them has, and `cuda` alone, where there is no GPU, is an sm_80.
+    Mbarriers, bulk copies and barriers of some warps are those of sm_90, copies of groups those of sm_80. A target of
+    several architectures has what the oldest of them has, and `cuda` alone, where there is no GPU, is an sm_80.
 
     For example:
 
@@ -119,6 +119,29 @@ class NeedsNewerGpu(LoopwrightError, ValueError):
         super().__init__(
             f"{name} needs {needed}, and the target is {arch}",
             at=call,
-            hint=f"name a newer GPU, as in -arch={needed}, or build without asynchronous copies",
+            hint=f"name a newer GPU, as in -arch={needed}, or write the kernel without {name}",
             fields={"intrinsic": name, "needs": needed, "arch": arch},
         )
+
+
+class NoSuchInstruction(LoopwrightError, ValueError):
+    """A call of an instruction has a shape, a type, a size or a number of arguments that no GPU has.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer(64)):
+            S = T.alloc_buffer(64, scope="shared")
+            for i in T.thread_binding(64, thread="threadIdx.x"):
+                T.evaluate(T.ptx_cp_async("float32", S.data, i, A.data, i, 5))
+
+        loopwright.build(f, target="cuda -arch=sm_80")
+    """
+
+    code = "LW0666"
+
+    def __init__(self, call: ir.Call, what: str) -> None:
+        super().__init__(what, at=call, fields={"instruction": call.op.name.removeprefix("tir.")})

@@ -12,14 +12,15 @@ from loopwright.analysis.wide_accesses import wide_copy
 from loopwright.codegen.source.calls import emit_intrinsic
 from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
-from loopwright.codegen.source.cuda.async_copies import ASYNC_CALLS
+from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE, ASYNC_CALLS
 from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
+from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
+from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
-from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.runtime.errors import InternalError, NotBuilt
 
@@ -36,30 +37,29 @@ _SHUFFLES: Final = {
     "tvm_warp_shuffle_down": "__shfl_down_sync",
     "tvm_warp_shuffle_xor": "__shfl_xor_sync",
 }
+# The arguments of instructions that point to memory whose beginning they want to be aligned.
+_WIDE_ARGUMENTS: Final = {"tir.bulk_copy_async": (0,), "tir.ptx_cp_async": (0,)}
 _SUMS: Final = (ir.Add, ir.Sub, ir.Mul)
 _REGISTER_BYTES: Final = 255 * 4  # of one thread
 _LONGEST_UNROLLED: Final = 64
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
 
 
-class KernelWriter(SourceStatements):
+class KernelWriter(MemoryWriter):
     """Writes one kernel in CUDA C++."""
 
     def __init__(
         self, helpers: Helpers, names: Names, bodies: Bodies, file_names: Names, is_aligned: bool = True
     ) -> None:
-        super().__init__(helpers, names, bodies)
-        self.is_aligned = is_aligned  # whether what the kernel is given may be accessed wide
-        self.given: dict[ir.Var, int] = {}  # parameters, by position
-        self.alignments: dict[ir.Var, int] = {}  # parameters that have to be multiples
+        super().__init__(helpers, names, bodies, is_aligned)
         self.registers: set[ir.Var] = set()  # local memory that the compiler may keep there
-        self.wide = frozenset[ir.Var]()  # memory of the kernel's own that is accessed wide
         self.file_names = file_names
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
         self.has_barriers = False
-        self.asynchronous: dict[str, ir.Call] = {}  # calls that newer GPUs have: the first of each, by name
+        # Calls that newer GPUs have: the first of each, by name, and the architecture that has it.
+        self.needs: dict[str, tuple[ir.Call, int]] = {}
         self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
     def begin(self, function: ir.PrimFunc) -> None:
@@ -159,7 +159,7 @@ class KernelWriter(SourceStatements):
         self.start_statement(index.base, source.base)
         kind = vector_type(store.buffer.dtype, index.lanes)
         value, where = self.index(source.base), self.index(index.base)
-        to, out_of = self._address(store.buffer, where), self._address(load.buffer, value)
+        to, out_of = self.address(store.buffer, where), self.address(load.buffer, value)
         self.line(f"*({kind} *){to} = *(const {kind} *){out_of};")
 
     def _is_wide(self, store: ir.BufferStore) -> bool:
@@ -189,10 +189,6 @@ class KernelWriter(SourceStatements):
         copy = ir.BufferStore(into, ir.BufferLoad(out_of, (at(source),)), (at(index),))
         zero, lanes = ir.const(0, lane.dtype), ir.const(index.lanes, lane.dtype)
         self.run(ir.For(lane, zero, lanes, ir.ForKind.UNROLLED, copy))
-
-    def _address(self, buffer: ir.Buffer, index: Code) -> str:
-        """Where buffer[index] begins."""
-        return str(self.visit_Var(buffer.data)) if index == "0" else f"&{self.element(buffer, index)}"
 
     def visit_Allocate(self, statement: ir.Allocate) -> None:
         var, text, scope = statement.buffer_var, memory_type(statement.dtype), scope_of(statement.buffer_var)
@@ -253,6 +249,10 @@ class KernelWriter(SourceStatements):
             return self.effect(node.dtype, call(HANDOFF_CALLS[name](self.helpers), *self.operands(*node.args)))
         if name in ASYNC_CALLS:
             return self._asynchronous(node, name)
+        if name in GROUP_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, COPY_ARCHITECTURE))
+            return GROUP_CALLS[name](self, node)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -272,7 +272,7 @@ class KernelWriter(SourceStatements):
 
     def _asynchronous(self, node: ir.Call, name: str) -> Code:
         self.has_barriers = True
-        self.asynchronous.setdefault(name, node)
+        self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
         if name == "role_barrier":
             threads = node.args[1]
             if isinstance(threads, ir.IntImm) and threads.value == _WARP:
@@ -302,15 +302,13 @@ class KernelWriter(SourceStatements):
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:
-    """The allocations that wide or bulk copies load from or store to."""
+    """The allocations that wide, bulk or asynchronous copies load from or store to."""
     own = {node.buffer_var for node in ir.collect(body, ir.Allocate, ir.AllocateConst)}
     wide: set[ir.Var] = set()
     for store in ir.collect(body, ir.BufferStore):
         if store.value.dtype.lanes > 1 and isinstance(store.value, ir.BufferLoad):
             wide |= {store.buffer.data, store.value.buffer.data}
     for node in ir.collect(body, ir.Call):
-        if node.op.name == "tir.bulk_copy_async":
-            address = node.args[0]
-            assert isinstance(address, ir.Call) and isinstance(address.args[0], ir.BufferLoad)
-            wide.add(address.args[0].buffer.data)
+        places = [node.args[k] for k in _WIDE_ARGUMENTS.get(node.op.name, ()) if k < len(node.args)]
+        wide |= {memory for memory in map(pointed_memory, places) if memory is not None}
     return frozenset(wide & own)

@@ -7,7 +7,6 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.analysis.thread_axes import tag_of
-from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE
 from loopwright.codegen.source.cuda.errors import KernelTooLarge, NeedsNewerGpu
 from loopwright.codegen.source.cuda.kernels import CudaKernel
 from loopwright.runtime.dtype import DataType
@@ -56,12 +55,12 @@ def check_kernel(kernel: CudaKernel, function: ir.PrimFunc, target: Target) -> N
         raise KernelTooLarge(function, kernel.name, need, f"{whole:,} bytes", hint)
 
 
-def check_asynchronous(calls: Mapping[str, ir.Call], target: Target) -> None:
-    """Raise NeedsNewerGpu where there are calls of asynchronous kernels, by name, and the target has no such thing."""
+def check_architecture(calls: Mapping[str, tuple[ir.Call, int]], target: Target) -> None:
+    """Raise NeedsNewerGpu for a call that the target does not have; `calls`: by name, with the first architecture."""
     gpu = describe_gpu(target)
-    if calls and gpu.number < ASYNC_ARCHITECTURE:
-        name, first = next(iter(calls.items()))
-        raise NeedsNewerGpu(first, name, f"sm_{ASYNC_ARCHITECTURE}", gpu.arch)
+    for name, (call, needed) in calls.items():
+        if gpu.number < needed:
+            raise NeedsNewerGpu(call, name, f"sm_{needed}", gpu.arch)
 
 
 def _parameter_bytes(kernel: CudaKernel) -> int:

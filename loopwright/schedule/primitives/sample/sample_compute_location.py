@@ -24,16 +24,20 @@ from loopwright.schedule.view import View
 
 
 def sample_compute_location(
-    view: View, random: Random, block: BlockRealize, decision: int | None = None
+    view: View, random: Random, block: BlockRealize, decision: int | None = None, is_owed: bool = False
 ) -> tuple[list[LoopResult], int]:
-    """One of the places where `block` may be computed; the decision is its number."""
+    """One of the places where `block` may be computed; the decision is its number.
+
+    Where a proof of all steps together comes afterwards, a decision is taken for right if its step can be built: that
+    proof is of the very step, and where it fails, the steps are replayed with a proof at each.
+    """
     candidates = _candidates(view, block)
     if decision is None:
         decision = random.choice(compute_locations(view, block))
         return [candidates[decision][0]], decision
     for number in sorted(candidates, reverse=True):
         location, build = candidates[number]
-        if number <= int(decision) and (build is None or _is_right(view, build)):
+        if number <= int(decision) and (build is None or _is_right(view, build, is_owed)):
             return [location], number
     return [candidates[-1][0]], -1
 
@@ -87,12 +91,12 @@ def _is_reduced(consumer: BlockRealize, loop: For) -> bool:
     return bool(kinds) and all(kind == IterType.CommReduce for kind in kinds)
 
 
-def _is_right(view: View, build: Callable[[], Step]) -> bool:
-    """Whether a step can be built and proved."""
+def _is_right(view: View, build: Callable[[], Step], is_owed: bool = False) -> bool:
+    """Whether a step can be built and, unless that is owed, proved."""
     try:
         step = build()
     except ScheduleError:
         return False
-    if step.proof is not Proof.VALUES:
+    if is_owed or step.proof is not Proof.VALUES:
         return True
     return find_mismatch(view.function, step.after, step.origins, step.buffers) is None

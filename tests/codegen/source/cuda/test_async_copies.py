@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
-import sysconfig
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +16,10 @@ import pytest
 import loopwright as lw
 from loopwright import ir, tir
 from loopwright.codegen.source.cuda.errors import NeedsNewerGpu
-from loopwright.codegen.source.cuda.images import image
 from loopwright.ir.async_intrinsics import ASYNC_INTRINSICS
 from loopwright.runtime.errors import LoopwrightError
-from loopwright.runtime.nvidia.nvrtc import NoNvrtc, find_library
 from loopwright.script import from_source
-from loopwright.target import Target
+from tests.codegen.source.cuda.disassembly import HAS_NVRTC, sass
 
 EMULATED = "cuda -model=emulated -arch=sm_90"
 RUNS = [("forwards", 0), ("backwards", 0), *[("random", seed) for seed in range(8)]]
@@ -251,29 +246,12 @@ def test_bugs_are_caught(name: str):
 # --- GPUs ---------------------------------------------------------------------------------------------------------
 
 
-def is_there() -> bool:
-    try:
-        find_library()
-    except NoNvrtc:
-        return False
-    return True
-
-
-@pytest.mark.skipif(not is_there(), reason="NVRTC is not installed")
-def test_a_gpu_has_instructions_for_them(tmp_path: Path):
-    target = Target("cuda -arch=sm_90")
-    module: Any = lw.build(from_source(ring()), target=target)
-    code = image(module.kernels, "sm_90", target).content
-    assert code.startswith(b"\x7fELF")
-    disassembler = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "bin" / "nvdisasm"
-    if not disassembler.exists():
-        pytest.skip("nvdisasm is not installed")
-    (tmp_path / "ring.cubin").write_bytes(code)
-    command = [str(disassembler), "-c", str(tmp_path / "ring.cubin")]
-    sass = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+@pytest.mark.skipif(not HAS_NVRTC, reason="NVRTC is not installed")
+def test_a_gpu_has_instructions_for_them():
+    code = sass(from_source(ring()), "sm_90")
     for instruction in ("UBLKCP", "SYNCS.EXCH.64", "SYNCS.PHASECHK.TRANS64.TRYWAIT", "LDGSTS", "LDGDEPBAR"):
-        assert instruction in sass
-    assert re.search(r"BAR.SYNC\S* 0x1, 0x40", sass)
+        assert instruction in code
+    assert re.search(r"BAR.SYNC\S* 0x1, 0x40", code)
 
 
 def test_what_is_copied_to_begins_at_16_bytes():

@@ -5,7 +5,8 @@
 //
 // An asynchronous copy sets all bits of its target when the first lane of its warp begins it, and reads its source when
 // it is done: as late as possible (forwards), at once (backwards), or at some time (random). A thread that waits for an
-// mbarrier looks whenever its turn comes, and may miss a phase, as on a GPU.
+// mbarrier looks whenever its turn comes, and may miss a phase, as on a GPU. The copies of a thread's groups are done by
+// the same rule: when the thread waits for the group (forwards), at once, or at some time between.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -52,6 +54,14 @@ struct Copy {
     }
 };
 
+struct GroupCopy {
+    int line;
+    unsigned char *target;
+    const unsigned char *source;
+    unsigned bytes, group;
+    bool is_done;
+};
+
 struct Fiber {
     ucontext_t start;
     jmp_buf resume;
@@ -63,6 +73,8 @@ struct Fiber {
     int parity;  // of that phase
     int number, threads;  // of the barrier of some warps
     unsigned copies;  // that it has begun
+    unsigned groups;  // that it has committed
+    std::vector<GroupCopy> waited_for;  // copies of groups, in their order: it has not waited for them yet
     lw_dim3 index;
 };
 
@@ -89,6 +101,7 @@ unsigned long long random_state = 1;
 std::map<unsigned char *, Mbarrier> mbarriers;  // of this block
 std::map<std::pair<unsigned, unsigned>, Copy> begun;  // by warp, and by how many it has begun before
 std::vector<Copy> under_way;
+std::map<unsigned char *, std::pair<unsigned, int>> group_targets;  // → bytes and line of a copy not waited for
 
 unsigned random_below(unsigned n) {
     random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
@@ -201,16 +214,50 @@ void complete_phase(Mbarrier &barrier) {
     ++barrier.phases;
 }
 
+// No copy that somebody still has to wait for has a part of the target.
+void check_target(int line, const unsigned char *target, long long bytes) {
+    const char *const what = "the target of the copy is that of the copy of line %d, which is under way";
+    for (const Copy &other : under_way)
+        if (target < other.target + other.bytes && other.target < target + bytes) wrong_about(line, what, other.line);
+    const auto after = group_targets.lower_bound(const_cast<unsigned char *>(target + bytes));
+    if (after == group_targets.begin()) return;
+    const auto before = std::prev(after);
+    if (target < before->first + before->second.first) wrong_about(line, what, before->second.second);
+}
+
+// Nothing else has written to a target between the beginning of a copy and its end.
+void check_untouched(int line, const unsigned char *target, long long bytes) {
+    for (long long k = 0; k < bytes; ++k) {
+        if (target[k] == 0xff) continue;
+        snprintf(
+            message, sizeof message,
+            "block (%u, %u, %u): something writes to the target of the copy of line %d while it is under way", blockIdx.x,
+            blockIdx.y, blockIdx.z, line);
+        longjmp(failed, 1);
+    }
+}
+
+void finish_group_copy(GroupCopy &copy) {
+    if (copy.is_done) return;
+    check_untouched(copy.line, copy.target, copy.bytes);
+    memcpy(copy.target, copy.source, copy.bytes);
+    copy.is_done = true;
+}
+
+void finish_some_group_copies() {
+    while (random_below(3)) {
+        std::vector<GroupCopy> &some = fibers[random_below(unsigned(fibers.size()))].waited_for;
+        if (!some.empty()) finish_group_copy(some[random_below(unsigned(some.size()))]);
+    }
+}
+
 // The first lane of a warp calls for a copy: from now on the target is no longer what it was.
 void begin(const Copy &copy) {
     mbarrier_at(copy.line, copy.barrier);
     if (copy.bytes <= 0) return;
     if (!is_shared(copy.target, copy.bytes)) wrong(copy.line, "the target of the copy is not all in shared memory");
     if (is_shared(copy.source, 1)) wrong(copy.line, "the source of the copy lies in shared memory");
-    for (const Copy &other : under_way)
-        if (copy.target < other.target + other.bytes && other.target < copy.target + copy.bytes)
-            wrong_about(
-                copy.line, "the target of the copy is that of the copy of line %d, which is under way", other.line);
+    check_target(copy.line, copy.target, copy.bytes);
     memset(copy.target, 0xff, size_t(copy.bytes));
 }
 
@@ -218,15 +265,7 @@ void begin(const Copy &copy) {
 void finish(size_t which) {
     const Copy copy = under_way[which];
     under_way.erase(under_way.begin() + long(which));
-    for (long long k = 0; k < copy.bytes; ++k) {
-        if (copy.target[k] != 0xff) {
-            snprintf(
-                message, sizeof message,
-                "block (%u, %u, %u): something writes to the target of the copy of line %d while it is under way",
-                blockIdx.x, blockIdx.y, blockIdx.z, copy.line);
-            longjmp(failed, 1);
-        }
-    }
+    check_untouched(copy.line, copy.target, copy.bytes);
     memcpy(copy.target, copy.source, size_t(copy.bytes));
     Mbarrier &barrier = mbarrier_at(copy.line, copy.barrier);
     barrier.bytes -= copy.bytes;
@@ -293,6 +332,13 @@ bool ends_well() {
             blockIdx.y, blockIdx.z, under_way[0].line);
         return false;
     }
+    for (const Fiber &fiber : fibers) {
+        if (fiber.waited_for.empty()) continue;
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u): thread (%u, %u, %u) ends without waiting for its copy of line %d",
+            blockIdx.x, blockIdx.y, blockIdx.z, fiber.index.x, fiber.index.y, fiber.index.z, fiber.waited_for[0].line);
+        return false;
+    }
     for (const auto &item : mbarriers) {
         const Mbarrier &barrier = item.second;
         if (barrier.pending == barrier.arrivals) continue;
@@ -339,6 +385,7 @@ bool run_ready(std::vector<unsigned> &order, unsigned first) {
             if (has_completed(barrier, fibers[which].parity)) fibers[which].state = READY;
         }
         if (fibers[which].state != READY) continue;
+        if (order_kind == 2 && !group_targets.empty()) finish_some_group_copies();
         has_run = true;
         resume(which);
         if (fibers[which].state == AT_ROLE_BARRIER) release_role(which);
@@ -356,6 +403,8 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
         fiber.line = 0;
         fiber.mask = 0;
         fiber.copies = 0;
+        fiber.groups = 0;
+        fiber.waited_for.clear();
         getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = stacks + k * stack_bytes;
         fiber.start.uc_stack.ss_size = stack_bytes;
@@ -365,6 +414,7 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
     mbarriers.clear();
     begun.clear();
     under_way.clear();
+    group_targets.clear();
     std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
         bool has_run = false, is_done = true;
@@ -504,6 +554,33 @@ void lw_bulk_copy_async(int line, void *target, const void *source, long long by
     mbarrier_at(line, barrier).bytes += bytes;
     under_way.push_back(copy);
     if (order_kind == 1) finish(under_way.size() - 1);
+}
+
+void lw_cp_async(int line, void *given, const void *source, unsigned bytes, unsigned alignment) {
+    unsigned char *const target = (unsigned char *)given;
+    Fiber &mine = fibers[current];
+    if (!is_shared(target, bytes)) wrong(line, "the target of the copy is not all in shared memory");
+    if (is_shared((const unsigned char *)source, 1)) wrong(line, "the source of the copy lies in shared memory");
+    if ((size_t)target % alignment != 0) wrong_about(line, "the target of the copy is no multiple of %d bytes", int(alignment));
+    if ((size_t)source % alignment != 0) wrong_about(line, "the source of the copy is no multiple of %d bytes", int(alignment));
+    check_target(line, target, bytes);
+    memset(target, 0xff, bytes);
+    group_targets[target] = std::make_pair(bytes, line);
+    mine.waited_for.push_back(GroupCopy{line, target, (const unsigned char *)source, bytes, mine.groups, false});
+    if (order_kind == 1) finish_group_copy(mine.waited_for.back());
+}
+
+void lw_commit_group(void) { ++fibers[current].groups; }
+
+void lw_wait_group_but(int count) {
+    Fiber &mine = fibers[current];
+    size_t done = 0;
+    while (done < mine.waited_for.size() && mine.waited_for[done].group + unsigned(count) < mine.groups) {
+        finish_group_copy(mine.waited_for[done]);
+        group_targets.erase(mine.waited_for[done].target);
+        ++done;
+    }
+    mine.waited_for.erase(mine.waited_for.begin(), mine.waited_for.begin() + long(done));
 }
 
 void lw_role_barrier(int line, int number, int threads) {

@@ -37,6 +37,9 @@ void lw_mbarrier_arrive(int line, void *barrier);
 void lw_mbarrier_wait(int line, void *barrier, int parity);
 void lw_bulk_copy_async(int line, void *target, const void *source, long long bytes, void *barrier);
 void lw_role_barrier(int line, int number, int threads);
+void lw_cp_async(int line, void *target, const void *source, unsigned bytes, unsigned alignment);
+void lw_commit_group(void);
+void lw_wait_group_but(int count);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
@@ -137,3 +140,15 @@ static inline unsigned long long lw_await_published(int line, const void *status
 #define lw_mbarrier_wait(...) lw_mbarrier_wait(__LINE__, __VA_ARGS__)
 #define lw_bulk_copy_async(...) lw_bulk_copy_async(__LINE__, __VA_ARGS__)
 #define lw_role_barrier(...) lw_role_barrier(__LINE__, __VA_ARGS__)
+
+// Copies of groups: emulation.cpp. What lies anywhere is copied in pieces; it is there when the others are.
+#define lw_cp_async_4(...) lw_cp_async(__LINE__, __VA_ARGS__, 4, 4)
+#define lw_cp_async_8(...) lw_cp_async(__LINE__, __VA_ARGS__, 8, 8)
+#define lw_cp_async_16(...) lw_cp_async(__LINE__, __VA_ARGS__, 16, 16)
+#define lw_cp_async_4_anywhere(...) lw_cp_async(__LINE__, __VA_ARGS__, 4, 1)
+#define lw_cp_async_8_anywhere(...) lw_cp_async(__LINE__, __VA_ARGS__, 8, 1)
+#define lw_cp_async_16_anywhere(...) lw_cp_async(__LINE__, __VA_ARGS__, 16, 1)
+template <int groups>
+static inline void lw_wait_group() {
+    lw_wait_group_but(groups);
+}
