@@ -35,6 +35,7 @@ from loopwright.analysis.thread_axes import (
     is_barrier,
     is_of_block,
     is_shuffle,
+    is_shuffle_call,
     is_virtual_tag,
     scope_of,
     tag_of,
@@ -191,7 +192,7 @@ def has_barrier(statement: Stmt) -> bool:
 
 def has_meeting(statement: Stmt) -> bool:
     """The same, or by all threads of a role, or all lanes of a warp."""
-    return has_barrier(statement) or any_statement(statement, lambda node: is_shuffle(node) or _is_met(node))
+    return has_barrier(statement) or any_node(statement, is_shuffle_call) or any_statement(statement, _is_met)
 
 
 def _is_met(statement: Stmt) -> bool:

@@ -212,3 +212,36 @@ def test_borders_that_warp_upon_warp_meets_keep_their_guards():
 
     unchanged(separate_full_tiles, rows_of(57))
     assert str(separate_full_tiles(rows_of(2048))).count("else") > str(rows_of(2048)).count("else")
+
+
+def test_lanes_that_exchange_values_stay_in_one_statement():
+    @T.prim_func
+    def stored(A: T.Buffer(1000), B: T.Buffer(1000)):
+        tx = T.launch_thread("threadIdx.x", 64)
+        s = T.decl_buffer((1,), scope="local")
+        for k in T.unroll(8):
+            if tx * 16 + k < 1000:
+                A[tx * 16 + k] = T.float32(0)
+            s[0] = T.tvm_warp_shuffle_xor(T.uint32(4294967295), B[tx], 1, 32, 32)
+
+    @T.prim_func
+    def named(A: T.Buffer(1000), B: T.Buffer(1000)):
+        tx = T.launch_thread("threadIdx.x", 64)
+        s = T.decl_buffer((1,), scope="local")
+        for k in T.unroll(8):
+            if tx * 16 + k < 1000:
+                A[tx * 16 + k] = T.float32(0)
+            with T.LetStmt(T.tvm_warp_shuffle_xor(T.uint32(4294967295), B[tx], 1, 32, 32)) as v:
+                s[0] = v + T.float32(1)
+
+    @T.prim_func
+    def asked(A: T.Buffer(1000), B: T.Buffer(1000)):
+        tx = T.launch_thread("threadIdx.x", 64)
+        for k in T.unroll(8):
+            if tx * 16 + k < 1000:
+                A[tx * 16 + k] = T.float32(0)
+            if T.tvm_warp_shuffle_xor(T.uint32(4294967295), B[tx], 1, 32, 32) > T.float32(0):
+                A[0] = T.float32(1)
+
+    for function in (stored, named, asked):
+        unchanged(separate_full_tiles, function)

@@ -435,3 +435,21 @@ def main(A: T.Buffer((3, 512)), B: T.Buffer((3, 512)), n: T.int32):
         got = np.zeros_like(a)
         module(a, got, n)
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_condition_that_is_not_of_threads_is_none_of_roles():
+    function = from_source("""
+@T.prim_func
+def main(A: T.Buffer((40, 64)), B: T.Buffer((40, 64))):
+    bx = T.launch_thread("blockIdx.x", 40)
+    tx = T.launch_thread("threadIdx.x", 64)
+    for i in T.serial(2, annotations={"warp_role_stages": 2}):
+        with T.attr("a", "warp_role", 32):
+            if bx < 32:
+                A[bx, tx] = T.float32(1)
+        with T.attr("b", "warp_role", 32):
+            if bx >= 32:
+                B[bx, tx] = T.float32(2)
+""")
+    with pytest.raises(CannotSpecialize, match="role a is not under the condition that a thread is one of 0 to 31"):
+        specialize_warps(function)

@@ -260,14 +260,15 @@ class _Loop:
             within.append(self.thread < end)
         if within:  # that a thread is one of the role's
             condition = reduce(logical_and, within)
-            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition, True)
+            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition)
             if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
                 problem = f"role {role.name} is not under the condition that a thread is one of {begin} to {end - 1}"
                 raise CannotSpecialize(problem, statement, "let launch_threads write it")
             body = body.then_case
         if any_statement(body, is_barrier):
             problem = f"a barrier of the block stands in role {role.name}"
-            raise CannotSpecialize(problem, statement, "leave it away: threads of one role meet by themselves")
+            hint = "leave it away: threads of one role meet by themselves, and lanes of a warp reduce by shuffles"
+            raise CannotSpecialize(problem, statement, hint)
         return _Part(role, statement, body, *_memory_of(body))
 
     # --- memory -----------------------------------------------------------------------------------------------------
