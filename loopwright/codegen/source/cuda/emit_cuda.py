@@ -134,7 +134,7 @@ class _File:
         )
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
-            lines.insert(0, f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];")
+            lines.insert(0, f"    extern __shared__ __align__({writer.shared_alignment}) unsigned char {DYNAMIC_SHARED}[];")
         blocks = f", {writer.min_blocks}" if writer.min_blocks else ""
         bounds = f"__launch_bounds__({kernel.threads}{blocks})"
         head = f'extern "C" __global__ void {bounds} {kernel.name}({", ".join(declarations)}) {{'

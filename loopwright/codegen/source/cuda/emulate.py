@@ -8,6 +8,7 @@ C++ files, `kernel_unit` what is put around the text.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from importlib.resources import files
@@ -19,6 +20,7 @@ from loopwright.codegen.source.c.function import Launch
 from loopwright.codegen.source.cuda.errors import NoCppCompiler
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED
 from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
+from loopwright.codegen.source.cuda.warpgroups import emulated_shapes
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.ir import PrimFunc
 from loopwright.runtime.dtype import DataType
@@ -61,10 +63,11 @@ def _declarations(kernel: CudaKernel) -> list[str]:
 
 def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     """The C++ file of the kernels: the text, with a function for each that launches it."""
-    dynamic = f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];"
-    text = kernels.text.replace(dynamic, f"    unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();")
+    dynamic = rf"    extern __shared__ __align__\(\d+\) unsigned char {DYNAMIC_SHARED}\[\];"
+    text = re.sub(dynamic, f"    unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();", kernels.text)
     parts = [
         '#include "emulation.h"',
+        *emulated_shapes(text),
         '#line 1 "kernels.cu"',
         text,
         "typedef int int32_t;",
@@ -133,19 +136,21 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
     """The library of the kernels in `unit` and of the C functions in `host`, which launch them."""
     compiler = find_cpp_compiler()
     folder = files("loopwright.codegen.source.cuda") / "emulation"
-    header, runtime = [(folder / name).read_text(encoding="utf-8") for name in ("emulation.h", "emulation.cpp")]
+    texts = {one.name: one.read_text(encoding="utf-8") for one in sorted(folder.iterdir(), key=lambda one: one.name)}
+    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
     flags = [*_FLAGS, *host_flags(cpu)]
     common = [*compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
 
     def make_runtime(work: Path, result: Path) -> None:
-        (work / "emulation.cpp").write_text(runtime, encoding="utf-8")
+        for name, text in texts.items():
+            (work / name).write_text(text, encoding="utf-8")
         run_command([*compiler, *flags, "-c", str(work / "emulation.cpp"), "-o", str(result)])
 
     def make(work: Path, result: Path) -> None:
-        for name, text in {"emulation.h": header, "kernels.cpp": unit, "host.c": host}.items():
+        for name, text in {**headers, "kernels.cpp": unit, "host.c": host}.items():
             (work / name).write_text(text, encoding="utf-8")
-        object_file = cached_library("emulation", [runtime, *common], compiler[0], make_runtime, ".o")
+        object_file = cached_library("emulation", [*texts.values(), *common], compiler[0], make_runtime, ".o")
         sources = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
         run_command([*compiler, *flags, "-shared", *sources, str(object_file), "-o", str(result), "-lm"])
 
-    return cached_library("cuda", [unit, host, header, runtime, *common], compiler[0], make)
+    return cached_library("cuda", [unit, host, *texts.values(), *common], compiler[0], make)
