@@ -62,7 +62,7 @@ from loopwright.ir import (
     any_statement,
 )
 
-_MEETINGS: Final = ("tir.role_barrier", "tir.mbarrier_wait", "tir.bulk_copy_async")
+_MEETINGS: Final = ("tir.role_barrier", "tir.mbarrier_wait", "tir.bulk_copy_async", "tir.tensor_copy_async")
 
 
 class Together:

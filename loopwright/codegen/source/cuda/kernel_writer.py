@@ -17,6 +17,7 @@ from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
 from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
+from loopwright.codegen.source.cuda.tensor_copies import TENSOR_CALLS, box_alignments
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
@@ -53,10 +54,12 @@ class KernelWriter(MemoryWriter):
     ) -> None:
         super().__init__(helpers, names, bodies, is_aligned)
         self.registers: set[ir.Var] = set()  # local memory that the compiler may keep there
+        self.boxes: dict[ir.Var, int] = {}  # memory for boxes of tensors: what it begins at a multiple of
         self.file_names = file_names
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
+        self.dynamic_alignment = _ALIGNMENT
         self.has_barriers = False
         # Calls that newer GPUs have: the first of each, by name, and the architecture that has it.
         self.needs: dict[str, tuple[ir.Call, int]] = {}
@@ -66,6 +69,7 @@ class KernelWriter(MemoryWriter):
         """Write the body of `function`, whose parameters are declared."""
         self.given = {param: position for position, param in enumerate(function.params)}
         self.wide = _accessed_wide(function.body) - set(self.given)
+        self.boxes = box_alignments(function.body, self.tensor_maps)
         self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
@@ -202,13 +206,16 @@ class KernelWriter(MemoryWriter):
         size = count * statement.dtype.nbytes
         name = self.values[var] = Code(self.names.fresh(var.name))
         self.declared[var] = text
-        align = f"__align__({_ALIGNMENT}) " if var in self.wide else ""
+        multiple = max(_ALIGNMENT if var in self.wide else 1, self.boxes.get(var, 1))
+        align = f"__align__({multiple}) " if multiple > 1 else ""
         if scope == "shared":
-            self.static_shared += size
+            self.static_shared = _rounded_up(self.static_shared, multiple) + size
             self.line(f"__shared__ {align}{text} {name}[{count}];")
         elif scope == "shared.dyn":
-            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
-            self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
+            begin = _rounded_up(self.dynamic_shared, max(multiple, _ALIGNMENT))
+            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {begin});")
+            self.dynamic_shared = begin + _rounded_up(size, _ALIGNMENT)
+            self.dynamic_alignment = max(self.dynamic_alignment, multiple)
         elif scope == "local":
             self.stack += size
             if size <= _REGISTER_BYTES:
@@ -253,6 +260,10 @@ class KernelWriter(MemoryWriter):
             self.has_barriers = True
             self.needs.setdefault(name, (node, COPY_ARCHITECTURE))
             return GROUP_CALLS[name](self, node)
+        if name in TENSOR_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
+            return TENSOR_CALLS[name](self, node)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -299,6 +310,15 @@ class KernelWriter(MemoryWriter):
             return code
         is_void = node.dtype.kind == "void"
         return self.effect(node.dtype, code if is_void else converted(value_type(node.dtype), code))
+
+
+def dynamic_declaration(alignment: int) -> str:
+    """The line that declares the array of dynamic shared memory."""
+    return f"extern __shared__ __align__({alignment}) unsigned char {DYNAMIC_SHARED}[];"
+
+
+def _rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:

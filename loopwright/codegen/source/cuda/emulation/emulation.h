@@ -1,5 +1,5 @@
 // What a text of CUDA C++ means on a CPU: threads are fibers (emulation.cpp), shared memory is static, since blocks run
-// one after the other. It includes nothing, as the text defines types of its own.
+// one after the other. It includes nothing of the system's, as the text defines types of its own.
 #pragma once
 
 #define __global__
@@ -140,6 +140,9 @@ static inline unsigned long long lw_await_published(int line, const void *status
 #define lw_mbarrier_wait(...) lw_mbarrier_wait(__LINE__, __VA_ARGS__)
 #define lw_bulk_copy_async(...) lw_bulk_copy_async(__LINE__, __VA_ARGS__)
 #define lw_role_barrier(...) lw_role_barrier(__LINE__, __VA_ARGS__)
+
+// Copies of boxes of tensors: tensor_copies.cpp.
+#include "tensor_copies.h"
 
 // Copies of groups: emulation.cpp. What lies anywhere is copied in pieces; it is there when the others are.
 #define lw_cp_async_4(...) lw_cp_async(__LINE__, __VA_ARGS__, 4, 4)
