@@ -40,7 +40,7 @@ def tensor_maps(module: ir.IRModule) -> dict[str, dict[ir.Var, TensorMapFields]]
     functions = dict(module.functions_items())
     result: dict[str, dict[ir.Var, TensorMapFields]] = {}
     for function in functions.values():
-        made = {let.var: tensor_map_fields(let.value) for let in _maps_made(function)}
+        made = dict(_maps_made(function))
         if not made:
             continue
         for launch in ir.collect(function.body, ir.Call):
@@ -53,10 +53,10 @@ def tensor_maps(module: ir.IRModule) -> dict[str, dict[ir.Var, TensorMapFields]]
     return result
 
 
-def _maps_made(function: ir.PrimFunc) -> Iterator[ir.LetStmt]:
+def _maps_made(function: ir.PrimFunc) -> Iterator[tuple[ir.Var, TensorMapFields]]:
     for let in ir.collect_statements(function.body, ir.LetStmt):
         if isinstance(let.value, ir.Call) and let.value.op.name == "tir.tensor_map":
-            yield let
+            yield let.var, tensor_map_fields(let.value)
 
 
 def box_alignments(body: ir.Stmt, maps: Maps) -> dict[ir.Var, int]:
