@@ -87,6 +87,7 @@ def _launcher(kernel: CudaKernel, function: PrimFunc) -> str:
     own = {tag: f"extent_{k}" for k, tag in enumerate(kernel.launch)}
     extents = ", ".join(own.get(tag, "1") for tag in _AXES)
     given = _arguments(kernel)
+    stores_boxes = any(parameter.is_tensor_map and parameter.is_written for parameter in kernel.parameters)
     call = f'lw_emulate("{kernel.name}", body, &arguments, extents, {kernel.dynamic_shared}, {kernel.stack}, '
     return "\n".join(
         [
@@ -100,7 +101,7 @@ def _launcher(kernel: CudaKernel, function: PrimFunc) -> str:
             *_aligned(kernel),
             f"        {kernel.name}({given});",
             "    };",
-            f"    return {call}{int(kernel.has_barriers)});",
+            f"    return {call}{int(kernel.has_barriers)}, {int(stores_boxes)});",
             "}",
         ]
     )

@@ -57,7 +57,12 @@ struct Copy {
             barrier == other.barrier && map == other.map && memcmp(at, other.at, sizeof at) == 0;
     }
 };
+// tensor_copies.cpp
 void load_box(const Copy &copy);
+void show_to_copies(const unsigned char *from, size_t bytes);
+void show_all_to_copies();
+bool finish_all_stores();
+void finish_some_stores();
 
 struct GroupCopy {
     int line;
@@ -121,6 +126,7 @@ std::map<unsigned char *, Mbarrier> mbarriers;  // of this block
 std::map<std::pair<unsigned, unsigned>, Copy> begun;  // by warp, and by how many it has begun before
 std::vector<Copy> under_way;
 bool has_stores = false;  // of boxes, in this block
+bool watches_fences = false;  // the kernel stores boxes
 std::map<unsigned char *, std::pair<unsigned, int>> group_targets;  // → bytes and line of a copy not waited for
 
 unsigned random_below(unsigned n) {
@@ -294,6 +300,7 @@ void finish(size_t which) {
         memcpy(copy.target, copy.source, size_t(copy.bytes));
     else
         load_box(copy);
+    show_to_copies(copy.target, size_t(copy.bytes));
     Mbarrier &barrier = mbarrier_at(copy.line, copy.barrier);
     barrier.bytes -= copy.bytes;
     complete_phase(barrier);
@@ -381,8 +388,6 @@ bool waits_for_ever() {
 }
 
 // What a block may not leave behind.
-bool finish_all_stores();
-void finish_some_stores();
 bool ends_well() {
     if (!finish_all_stores()) return false;
     if (!under_way.empty()) {
@@ -659,7 +664,7 @@ void lw_emulation_order(int kind, unsigned long long seed) {
 // Extents: blocks along x, y, z, then threads along x, y, z.
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long wanted_bytes,
-    unsigned long long stack_bytes, int has_barriers) {
+    unsigned long long stack_bytes, int has_barriers, int stores_boxes) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     message[0] = 0;
     for (int k = 0; k < 6; ++k)
@@ -691,6 +696,7 @@ int lw_emulate(
     kernel_body = body;
     kernel_arguments = arguments;
     std::vector<unsigned> order(threads);
+    watches_fences = stores_boxes != 0;
     if (setjmp(failed) != 0) return fail();
     unsigned long long blocks = (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
     for (unsigned long long k = 0; k < blocks; ++k) {
@@ -699,6 +705,7 @@ int lw_emulate(
             unsigned(block % gridDim.x), unsigned(block / gridDim.x % gridDim.y), unsigned(block / gridDim.x / gridDim.y)};
         if (__start_lw_shared != nullptr) memset(__start_lw_shared, 0xff, size_t(__stop_lw_shared - __start_lw_shared));
         if (!dynamic_memory.empty()) memset(dynamic_memory.data(), 0xff, dynamic_memory.size());
+        if (watches_fences) show_all_to_copies();
         if (!has_barriers)
             run_without_barriers(order);
         else if (!run_block(stack, order))

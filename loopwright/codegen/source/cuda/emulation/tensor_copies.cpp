@@ -5,6 +5,9 @@
 // its turn comes. A store reads its source, and writes the tensor, by the same rule as copies of groups: when the thread
 // waits for it (forwards), at once (backwards), or at some time between; what only the end of the kernel waits for is
 // written when the block ends.
+//
+// Stores read another view of shared memory, in which asynchronous copies are, and what threads have written once one of
+// them has made a fence: a kernel that lacks the fence stores what was there before.
 
 namespace {
 
@@ -26,6 +29,23 @@ struct BoxElement {
         global = is_inside ? map->data + offset : nullptr;
     }
 };
+
+std::vector<unsigned char> static_view, dynamic_view;
+
+unsigned char *in_view(const unsigned char *from) {
+    const bool is_dynamic = from >= dynamic_begin() && from < dynamic_begin() + dynamic_bytes;
+    if (is_dynamic) return dynamic_view.data() + (from - dynamic_begin());
+    return static_view.data() + (from - (const unsigned char *)__start_lw_shared);
+}
+
+void show_to_copies(const unsigned char *from, size_t bytes) {
+    if (watches_fences) memcpy(in_view(from), from, bytes);
+}
+
+void show_all_to_copies() {
+    if (__start_lw_shared != nullptr) static_view.assign(__start_lw_shared, __stop_lw_shared);
+    dynamic_view.assign(dynamic_begin(), dynamic_begin() + dynamic_bytes);
+}
 
 int elements_of_box(const lw_tensor_map *map) { return map->box_bytes / map->element_bytes; }
 
@@ -60,7 +80,8 @@ void read_store(BoxStore &store) {
     const size_t bytes = size_t(store.map->element_bytes);
     for (int k = 0; k < elements_of_box(store.map); ++k) {
         const BoxElement element(store.map, store.at, store.source, k);
-        store.bytes.insert(store.bytes.end(), element.shared, element.shared + bytes);
+        const unsigned char *const from = store.map->is_encoded ? in_view(element.shared) : element.shared;
+        store.bytes.insert(store.bytes.end(), from, from + bytes);
     }
 }
 
@@ -128,6 +149,7 @@ void lw_tensor_copy(int line, void *target, const lw_tensor_map *map, void *barr
     }
     for (int k = int(current % 32); k < elements_of_box(map); k += 32) load_element(map, copy.at, copy.target, k);
     wait(AT_WARP_BARRIER, line, ~0u);
+    show_to_copies(copy.target, size_t(copy.bytes));
 }
 
 void lw_tensor_store(int line, const lw_tensor_map *map, const void *source, const int *coordinates) {
@@ -159,6 +181,8 @@ void lw_wait_for_stores(int groups, int only_reads) {
     }
 }
 
-void lw_fence_proxy_async(void) {}
+void lw_fence_proxy_async(void) {
+    if (watches_fences) show_all_to_copies();
+}
 
 }  // extern "C"
