@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from math import prod
 from typing import Final, NamedTuple
 
 from loopwright.analysis.thread_axes import scope_of

@@ -34,7 +34,7 @@ from loopwright.ir import (
     substitute,
 )
 from loopwright.ir.intrinsics import address_of
-from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, widths, wgmma
+from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma, widths
 
 _GROUP: Final = 128  # threads of a warpgroup
 _TILE: Final = 64  # rows of D; elements of a row that runs along M or N

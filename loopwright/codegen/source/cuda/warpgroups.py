@@ -93,7 +93,7 @@ def _matrix(writer: MemoryWriter, start: ir.Expr, layout: list[ir.Expr]) -> Code
     swizzle, leading, stride, _ = map(_constant, layout)
     _, pointer = _pointer(writer, start)
     lines = [
-        f"const uint64_t address = (uint32_t)__cvta_generic_to_shared(start);",
+        "const uint64_t address = (uint32_t)__cvta_generic_to_shared(start);",
         "const uint64_t layout = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;",
         "return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | layout << 62;",
     ]
