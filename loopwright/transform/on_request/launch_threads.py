@@ -82,6 +82,9 @@ from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 
+# Of a loop over blocks: so many blocks stay, and each runs the iterations that follow its own after so many (a
+# persistent kernel). Blocks do not wait for each other, so that nothing else changes.
+RESIDENT_BLOCKS: Final = "resident_blocks"
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
 _THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
@@ -229,7 +232,7 @@ class _Kernel:
                 raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
-            self.extents[tag] = axis_of(node).extent
+            self.extents[tag] = _at_most(axis_of(node).extent, resident_blocks(node))
             self._check_extent(node)
         if tag:
             assert isinstance(node, (For, AttrStmt))
@@ -387,8 +390,15 @@ class _Inside(Rewriter):
             )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
         number = self.kernel.axes[tag] if is_block_tag(tag) else self.threads[tag]
-        self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
-        return self.place(node.body, running | {tag})
+        blocks = resident_blocks(node)
+        if blocks is None or _is_at_most(axis.extent, blocks):
+            self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
+            return self.place(node.body, running | {tag})
+        turn = Var(axis.var.name, axis.var.dtype)
+        block = cast(number, axis.var.dtype)
+        self.values[axis.var] = add_index(turn * blocks + block, low)
+        turns = (self.visit(axis.extent) - 1 - block) // blocks + 1
+        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, self.place(node.body, running | {tag}))
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""
@@ -475,6 +485,26 @@ def _steering(node: Stmt) -> Sequence[Expr]:
     if isinstance(node, For):
         return node.min, node.extent
     return (node.value,) if isinstance(node, (LetStmt, AttrStmt)) else ()
+
+
+def resident_blocks(node: For | AttrStmt) -> int | None:
+    """How many blocks at most run the iterations of a loop over blocks, each some of them; None where each has one."""
+    blocks = node.annotations.get(RESIDENT_BLOCKS) if isinstance(node, For) and node.annotations else None
+    if blocks is None:
+        return None
+    number = blocks.value if isinstance(blocks, IntImm) else blocks
+    if not isinstance(number, int) or number < 1 or not is_block_tag(tag_of(node)):
+        hint = "annotate a loop over blocks with a number, as in 132"
+        raise NotALaunch(f"{RESIDENT_BLOCKS} of loop {axis_of(node).var.name} is {blocks}", node, hint)
+    return number
+
+
+def _is_at_most(extent: Expr, blocks: int) -> bool:
+    return isinstance(extent, IntImm) and extent.value <= blocks
+
+
+def _at_most(extent: Expr, blocks: int | None) -> Expr:
+    return extent if blocks is None or _is_at_most(extent, blocks) else const(blocks, extent.dtype)
 
 
 def _is_one(extent: Expr) -> bool:
