@@ -1,0 +1,153 @@
+"""Matmul: a block as D = A · B for tensor cores, which axis is which, and how the operands lie in memory.
+
+    C[b, i, j] += float32(A[b, i, k]) * float32(B[b, k, j])        float16, bfloat16, float8; int32 of int8 and uint8
+
+Tensor cores have 64 rows, and 8 to 256 columns, so where the result has few rows, its columns are theirs: they compute
+the transposed product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from loopwright.autosched.facts import Access, Axis, BlockFacts, element_strides
+from loopwright.autosched.machine import bytes_of
+from loopwright.autosched.rules.contraction.product import Product, product_of
+from loopwright.ir import BufferLoad, Cast, Expr, Mul
+
+TMA_BYTES: Final = 16  # rows of a tensor begin at multiples of it
+_FAMILIES: Final = {
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float8_e4m3": "float8",
+    "float8_e5m2": "float8",
+    "int8": "int8",
+    "uint8": "int8",
+}
+_LEAST_K: Final = 32  # bytes: those of one wgmma
+
+
+class Side(NamedTuple):
+    """An operand, and the axis that it alone has."""
+
+    access: Access
+    axis: Axis
+    is_k_major: bool  # or else its rows in memory run along M or N
+
+    @property
+    def dtype(self) -> str:
+        return str(self.access.buffer.dtype)
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A product for tensor cores: `m_side` has their rows, `n_side` their columns."""
+
+    product: Product
+    m_side: Side
+    n_side: Side
+
+    @property
+    def facts(self) -> BlockFacts:
+        return self.product.facts
+
+    @property
+    def k_axis(self) -> Axis:
+        return self.product.reduce[0]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.m_side, self.n_side
+
+    @property
+    def m(self) -> int:
+        return self.m_side.axis.extent or 0
+
+    @property
+    def n(self) -> int:
+        return self.n_side.axis.extent or 0
+
+    @property
+    def k(self) -> int:
+        return self.k_axis.extent or 0
+
+    @property
+    def batch(self) -> int:
+        return self.product.batch
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of both operands."""
+        return bytes_of(self.m_side.dtype)
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the transposed product is computed: results that follow each other in memory are rows."""
+        return self.m_side.access is self.product.column_operand
+
+    def transposed(self) -> Matmul:
+        """The same product with rows and columns exchanged."""
+        return Matmul(self.product, self.n_side, self.m_side)
+
+
+def matmul_of(facts: BlockFacts) -> Matmul | None:
+    """The block as a product for tensor cores, rows as in the result; None where it is none."""
+    product = product_of(facts)
+    if product is None or product.row is None or len(product.reduce) != 1 or product.is_of_one_buffer:
+        return None
+    if not facts.writes_in_order or not _accumulates(facts):
+        return None
+    sides = [_side(product, access, axis) for access, axis in _operands(product, product.row)]
+    if None in sides:
+        return None
+    row, column = sides
+    assert row is not None and column is not None
+    if _FAMILIES[row.dtype] != _FAMILIES[column.dtype]:
+        return None
+    result = Matmul(product, row, column)
+    return result if result.k * result.itemsize >= _LEAST_K else None
+
+
+def _operands(product: Product, row: Axis) -> list[tuple[Access, Axis]]:
+    return [(product.row_operand, row), (product.column_operand, product.column)]
+
+
+def _accumulates(facts: BlockFacts) -> bool:
+    """Whether products of two elements are added up in the type of tensor cores' accumulators."""
+    value = facts.combined.value if facts.combined is not None else None
+    if not isinstance(value, Mul):
+        return False
+    families = {_family(side, facts.dtype) for side in (value.a, value.b)}
+    if len(families) != 1:
+        return False
+    family = families.pop()
+    return family is not None and facts.dtype == ("int32" if family == "int8" else "float32")
+
+
+def _family(side: Expr, dtype: str) -> str | None:
+    """The family of an element that is cast to the type of the sum, and not to another one before."""
+    is_cast = isinstance(side, Cast) and str(side.dtype) == dtype and isinstance(side.value, BufferLoad)
+    return _FAMILIES.get(str(side.value.dtype)) if is_cast else None  # type: ignore[attr-defined]
+
+
+def _side(product: Product, access: Access, axis: Axis) -> Side | None:
+    """An operand whose rows a tensor copy moves; None where it takes elements one by one."""
+    own = [access.own_dimension(var) for var in (axis.var, product.reduce[0].var)]
+    others = [one for one in product.facts.axes if one is not axis and one is not product.reduce[0]]
+    if None in own or any([access.uses(one.var) and access.own_dimension(one.var) is None for one in others]):
+        return None
+    inner = product.column if axis is product.row else product.row
+    if inner is None or access.uses(inner.var):
+        return None
+    k_step, step = access.stride(product.reduce[0].var), access.stride(axis.var)
+    if k_step != 1 and step != 1:
+        return None
+    itemsize = bytes_of(str(access.buffer.dtype))
+    is_k_major = k_step == 1
+    if not is_k_major and itemsize != 2:
+        return None  # tensor cores read elements of one byte along K alone
+    strides = element_strides(access.buffer)
+    if any([stride is None or (stride != 1 and stride * itemsize % TMA_BYTES) for stride in strides]):
+        return None
+    return Side(access, axis, is_k_major)
