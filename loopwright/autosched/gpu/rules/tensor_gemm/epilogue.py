@@ -33,9 +33,8 @@ def store_results(
 
     `dimensions` are those of rows and columns of tensor cores in what `last` stores.
     """
-    axes = len(sch.get(last).iter_vars)
-    inner = loops_below(sch, last, tile)[-axes:]
-    rows, columns = [inner[dimension] for dimension in dimensions]
+    inner = [loop for loop in loops_below(sch, last, tile) if extent_of(sch, loop) != 1]
+    rows, columns = inner if dimensions[0] < dimensions[1] else inner[::-1]
     w, h, hi = sch.split(rows, [None, 2, 8])
     jo, lo, e = sch.split(columns, [None, 4, 2])
     sch.reorder(w, hi, lo, jo, h, e)
@@ -44,6 +43,3 @@ def store_results(
     else:
         sch.vectorize(e)
     return [w, hi, lo]
-
-
-__all__ = ["extent_of", "result_block", "store_results"]

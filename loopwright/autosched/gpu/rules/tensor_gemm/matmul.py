@@ -12,19 +12,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, element_strides
-from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.rules.contraction.product import Product, product_of
 from loopwright.ir import BufferLoad, Cast, Expr, Mul
+from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS
 
 TMA_BYTES: Final = 16  # rows of a tensor begin at multiples of it
-_FAMILIES: Final = {
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float8_e4m3": "float8",
-    "float8_e5m2": "float8",
-    "int8": "int8",
-    "uint8": "int8",
-}
+_KINDS: Final = {kind.dtype: kind for name, kind in OPERAND_KINDS.items() if kind.dtype.nbytes <= 2}
 _LEAST_K: Final = 32  # bytes: those of one wgmma
 
 
@@ -36,8 +29,8 @@ class Side(NamedTuple):
     is_k_major: bool  # or else its rows in memory run along M or N
 
     @property
-    def dtype(self) -> str:
-        return str(self.access.buffer.dtype)
+    def itemsize(self) -> int:
+        return self.access.buffer.dtype.nbytes
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ class Matmul:
     @property
     def itemsize(self) -> int:
         """Bytes of an element of both operands."""
-        return bytes_of(self.m_side.dtype)
+        return self.m_side.itemsize
 
     @property
     def is_transposed(self) -> bool:
@@ -103,8 +96,6 @@ def matmul_of(facts: BlockFacts) -> Matmul | None:
         return None
     row, column = sides
     assert row is not None and column is not None
-    if _FAMILIES[row.dtype] != _FAMILIES[column.dtype]:
-        return None
     result = Matmul(product, row, column)
     return result if result.k * result.itemsize >= _LEAST_K else None
 
@@ -118,17 +109,16 @@ def _accumulates(facts: BlockFacts) -> bool:
     value = facts.combined.value if facts.combined is not None else None
     if not isinstance(value, Mul):
         return False
-    families = {_family(side, facts.dtype) for side in (value.a, value.b)}
-    if len(families) != 1:
+    kinds = [_KINDS.get(side.value.dtype) if _is_cast_load(side) else None for side in (value.a, value.b)]  # type: ignore[attr-defined]
+    first, second = kinds
+    if first is None or second is None or first.family != second.family:
         return False
-    family = families.pop()
-    return family is not None and facts.dtype == ("int32" if family == "int8" else "float32")
+    return value.dtype is first.accumulator and facts.write.buffer.dtype is first.accumulator
 
 
-def _family(side: Expr, dtype: str) -> str | None:
-    """The family of an element that is cast to the type of the sum, and not to another one before."""
-    is_cast = isinstance(side, Cast) and str(side.dtype) == dtype and isinstance(side.value, BufferLoad)
-    return _FAMILIES.get(str(side.value.dtype)) if is_cast else None  # type: ignore[attr-defined]
+def _is_cast_load(side: Expr) -> bool:
+    """Whether a factor is an element that is cast to the type of the sum, and to none before."""
+    return isinstance(side, Cast) and isinstance(side.value, BufferLoad)
 
 
 def _side(product: Product, access: Access, axis: Axis) -> Side | None:
@@ -143,7 +133,7 @@ def _side(product: Product, access: Access, axis: Axis) -> Side | None:
     k_step, step = access.stride(product.reduce[0].var), access.stride(axis.var)
     if k_step != 1 and step != 1:
         return None
-    itemsize = bytes_of(str(access.buffer.dtype))
+    itemsize = access.buffer.dtype.nbytes
     is_k_major = k_step == 1
     if not is_k_major and itemsize != 2:
         return None  # tensor cores read elements of one byte along K alone

@@ -1,7 +1,7 @@
 """Tiles: how much of a product a block computes, slab by slab, and which choice should be fastest.
 
     rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
-    columns = 8 … 256
+    columns = 16 … 256
     slab    = 128 bytes along K        `stages` of them in shared memory
 """
 
@@ -113,7 +113,7 @@ def tiles_for(size: Size, machine: GpuMachine, rows_multiple: int = 1, columns_m
     """
     result = []
     for groups in (1, 2, 4):
-        for columns in (8, 16, 32, 64, 128, 256):
+        for columns in (16, 32, 64, 128, 256):
             for resident in (1, 2):
                 rows = groups * GROUP_ROWS
                 if columns // 2 > _MOST_ACCUMULATORS or rows % rows_multiple or columns % columns_multiple:
