@@ -81,6 +81,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
+from loopwright.transform.parts.rasterize import rasterized
 
 # Of a loop over blocks: so many blocks stay, and each runs the iterations that follow its own after so many (a
 # persistent kernel). Blocks do not wait for each other, so that nothing else changes.
@@ -391,14 +392,23 @@ class _Inside(Rewriter):
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
         number = self.kernel.axes[tag] if is_block_tag(tag) else self.threads[tag]
         blocks = resident_blocks(node)
-        if blocks is None or _is_at_most(axis.extent, blocks):
-            self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
-            return self.place(node.body, running | {tag})
-        turn = Var(axis.var.name, axis.var.dtype)
         block = cast(number, axis.var.dtype)
-        self.values[axis.var] = add_index(turn * blocks + block, low)
+        if blocks is None or _is_at_most(axis.extent, blocks):
+            return self.iteration(node, block, low, running | {tag})
+        turn = Var(axis.var.name, axis.var.dtype)
+        body = self.iteration(node, turn * blocks + block, low, running | {tag})
         turns = (self.visit(axis.extent) - 1 - block) // blocks + 1
-        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, self.place(node.body, running | {tag}))
+        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, body)
+
+    def iteration(self, node: For | AttrStmt, index: Expr, low: Expr, running: frozenset[str]) -> Stmt:
+        """What a block or a thread does in iteration `index` of a loop, counted from 0."""
+        var, tile = axis_of(node).var, rasterized(node, index)
+        if tile is index:
+            self.values[var] = add_index(index, low)
+            return self.place(node.body, running)
+        named = Var(var.name, var.dtype)
+        self.values[var] = add_index(named, low)
+        return LetStmt(named, tile, self.place(node.body, running))
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""

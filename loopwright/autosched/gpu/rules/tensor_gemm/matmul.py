@@ -18,6 +18,7 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS
 
 TMA_BYTES: Final = 16  # rows of a tensor begin at multiples of it
 _KINDS: Final = {kind.dtype: kind for name, kind in OPERAND_KINDS.items() if kind.dtype.nbytes <= 2}
+_LEAST: Final = 2  # rows and columns: a GEMV is a reduction of rows
 _LEAST_K: Final = 32  # bytes: those of one wgmma
 
 
@@ -97,7 +98,8 @@ def matmul_of(facts: BlockFacts) -> Matmul | None:
     row, column = sides
     assert row is not None and column is not None
     result = Matmul(product, row, column)
-    return result if result.k * result.itemsize >= _LEAST_K else None
+    is_small = min(result.m, result.n) < _LEAST or result.k * result.itemsize < _LEAST_K
+    return None if is_small else result
 
 
 def _operands(product: Product, row: Axis) -> list[tuple[Access, Axis]]:

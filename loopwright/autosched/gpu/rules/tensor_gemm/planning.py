@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -12,8 +13,9 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Matmul
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import Size, Tile, seconds, slab_cycles, tiles_for
+from loopwright.target import describe_gpu
 
-_GROUPS: Final = (12, 11, 13, 10, 14, 9, 15, 8, 16, 7, 6, 5, 4)  # rows of tiles that are walked together, best first
+_USUAL_BOARD: Final = "nvidia/nvidia-h200"
 _FEW_ROWS: Final = 64  # rows of a result of which tensor cores compute the transposed one
 
 
@@ -27,8 +29,21 @@ class Plan(NamedTuple):
     blocks: int  # that are there at once, and compute tile after tile; 0 where each tile has a block
 
 
+def with_figures(machine: GpuMachine) -> GpuMachine:
+    """The machine, with the figures of a usual board where only its architecture is known.
+
+    A block for each multiprocessor stays until all tiles are computed, so no fewer must be counted than there are.
+    """
+    if machine.gpu.name or machine.gpu.is_host:
+        return machine
+    usual = describe_gpu(_USUAL_BOARD)
+    names = ("multiprocessors", "l2_cache_bytes", "memory_bandwidth", "float32_flops", "float16_flops")
+    return GpuMachine(replace(machine.gpu, **{name: getattr(usual, name) for name in names}))
+
+
 def plan_of(matmul: Matmul, machine: GpuMachine, result_itemsize: int) -> Plan:
     """The tile that should be fastest; NotWorthIt where there is none."""
+    machine = with_figures(machine)
     if matmul.m <= _FEW_ROWS and matmul.n > matmul.m:
         matmul = matmul.transposed()
     size = Size(matmul.m, matmul.n, matmul.k, matmul.batch, matmul.itemsize, result_itemsize)
@@ -36,17 +51,16 @@ def plan_of(matmul: Matmul, machine: GpuMachine, result_itemsize: int) -> Plan:
     if not tiles:
         raise NotWorthIt("no tile of the product fits the threads and the memory of a block")
     tile = pick("tile", tiles, lambda tile: seconds(tile, size, machine))
-    rows, _ = size.grid(tile)
-    usual = next((group for group in _GROUPS if rows % group == 0), 1) if rows > 1 else 1
-    group = option("group", usual, 1, 4, 8, 16)
-    if rows % group:
-        group = 1
+    rows, columns = size.grid(tile)
     blocks = machine.multiprocessors * tile.resident
+    together = round((blocks * tile.columns / tile.rows) ** 0.5)  # a square of results at a time
+    group = option("group", min(together, rows) if size.tiles(tile) > blocks and columns > 1 else 1, 1, 4, 8, 16)
     return Plan(matmul, size, tile, group, blocks if size.tiles(tile) > blocks else 0)
 
 
 def note_plan(decision: Decision, plan: Plan, entries: Sequence[object], machine: GpuMachine) -> None:
     """Say why, and what is expected."""
+    machine = with_figures(machine)
     tile, size = plan.tile, plan.size
     peak = machine.matrix_flops * (2 / size.itemsize)
     arithmetic, memory = size.flops / peak, size.bytes / machine.bandwidth_of(size.bytes)

@@ -69,6 +69,8 @@ class Steps:
                 sch.bind(loop, f"threadIdx.{axis}")
         tiles = fused(sch, over)
         sch.bind(tiles, "blockIdx.x")
+        if self.plan.group > 1:
+            sch.annotate(tiles, "rasterize", [*self.plan.size.grid(self.tile), self.plan.group])
         if self.plan.blocks:
             sch.annotate(tiles, "resident_blocks", self.plan.blocks)
         sch.annotate(slabs, "warp_role_stages", self.tile.stages)
@@ -116,9 +118,6 @@ class Steps:
         columns, jo, lo, e = sch.split(loops[matmul.n_side.axis.var], [None, tile.columns // 8, 4, 2])
         slabs, steps, k = sch.split(loops[matmul.k_axis.var], [None, SLAB_BYTES // _STEP_BYTES, step])
         over = [*outer, rows, columns]
-        if self.plan.group > 1:
-            far, rows = sch.split(rows, [None, self.plan.group])
-            over = [*outer, far, columns, rows]
         sch.reorder(*over, slabs, steps, w, hi, lo, jo, h, e, k)
         return _Tiled(over, slabs, steps, [w, hi, lo], jo)
 
