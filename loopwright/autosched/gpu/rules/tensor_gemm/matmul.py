@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from loopwright.autosched.facts import Access, Axis, BlockFacts, element_strides
 from loopwright.autosched.rules.contraction.product import Product, product_of
-from loopwright.ir import BufferLoad, Cast, Expr, Mul
+from loopwright.ir import BufferLoad, Cast, Expr, Mul, Var
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS
 
 TMA_BYTES: Final = 16  # rows of a tensor begin at multiples of it
@@ -27,11 +27,29 @@ class Side(NamedTuple):
 
     access: Access
     axis: Axis
+    along: int  # the dimension of the buffer that is the axis
+    k: int  # and the one that is the reduction
     is_k_major: bool  # or else its rows in memory run along M or N
+    is_aligned: bool  # its rows begin at multiples of 16 bytes
 
     @property
     def itemsize(self) -> int:
         return self.access.buffer.dtype.nbytes
+
+    @property
+    def is_transposed_first(self) -> bool:
+        """Whether another kernel transposes it: tensor cores read elements of one byte along K alone."""
+        return not self.is_k_major and self.itemsize == 1
+
+    @property
+    def is_copied_first(self) -> bool:
+        """Whether another kernel copies it to rows that tensor copies can move."""
+        return self.is_transposed_first or not self.is_aligned
+
+    @property
+    def has_rows_across(self) -> bool:
+        """Whether rows of a tile run along M or N."""
+        return not self.is_k_major and not self.is_transposed_first
 
 
 @dataclass(frozen=True)
@@ -124,22 +142,26 @@ def _is_cast_load(side: Expr) -> bool:
 
 
 def _side(product: Product, access: Access, axis: Axis) -> Side | None:
-    """An operand whose rows a tensor copy moves; None where it takes elements one by one."""
-    own = [access.own_dimension(var) for var in (axis.var, product.reduce[0].var)]
-    others = [one for one in product.facts.axes if one is not axis and one is not product.reduce[0]]
-    if None in own or any([access.uses(one.var) and access.own_dimension(one.var) is None for one in others]):
+    """An operand of which a tile is a box; None where it takes elements one by one."""
+    reduced = product.reduce[0]
+    other = product.column if axis is product.row else product.row
+    if other is None or access.uses(other.var) or not access.is_affine:
         return None
-    inner = product.column if axis is product.row else product.row
-    if inner is None or access.uses(inner.var):
+    along, k = [_dimension(access, var) for var in (axis.var, reduced.var)]
+    if along is None or k is None or along == k:
         return None
-    k_step, step = access.stride(product.reduce[0].var), access.stride(axis.var)
-    if k_step != 1 and step != 1:
+    strides = element_strides(access.buffer)
+    if strides[-1] != 1 or len(strides) - 1 not in (along, k):
         return None
     itemsize = access.buffer.dtype.nbytes
-    is_k_major = k_step == 1
-    if not is_k_major and itemsize != 2:
-        return None  # tensor cores read elements of one byte along K alone
-    strides = element_strides(access.buffer)
-    if any([stride is None or (stride != 1 and stride * itemsize % TMA_BYTES) for stride in strides]):
+    is_aligned = all([stride is not None and (stride == 1 or stride * itemsize % TMA_BYTES == 0) for stride in strides])
+    if access.buffer.strides and not is_aligned:
         return None
-    return Side(access, axis, is_k_major)
+    return Side(access, axis, along, k, k == len(strides) - 1, is_aligned)
+
+
+def _dimension(access: Access, var: Var) -> int | None:
+    """The dimension that moves with an axis, step by step, and the only one that does."""
+    steps = access.steps(var)
+    moved = [at for at, step in enumerate(steps) if step != 0]
+    return moved[0] if len(moved) == 1 and steps[moved[0]] == 1 else None

@@ -12,6 +12,7 @@ from loopwright.autosched.decision import Decision
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import matmul_of
+from loopwright.autosched.gpu.rules.tensor_gemm.operands import schedule_first_copies
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import note_plan, plan_of
 from loopwright.autosched.gpu.rules.tensor_gemm.steps import Steps
 from loopwright.autosched.errors import NotWorthIt
@@ -44,5 +45,6 @@ class TensorGemm:
         assert last is not None
         plan = plan_of(matmul, machine, bytes_of(last.dtype))
         epilogue = sch.get_block(entries[1].name) if len(entries) > 1 else None
-        Steps(sch, plan).run(epilogue)
+        first_copies = Steps(sch, plan).run(epilogue)
         note_plan(decision, plan, entries, machine)
+        schedule_first_copies(sch, first_copies, program, machine, decision)

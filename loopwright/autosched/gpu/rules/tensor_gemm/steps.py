@@ -17,15 +17,14 @@ from typing import Any, Final, NamedTuple
 
 from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import result_block, store_results
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Side
+from loopwright.autosched.gpu.rules.tensor_gemm.operands import shared_copies
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import Plan
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import SLAB_BYTES
-from loopwright.autosched.small_steps import fused, loops_below, operand_of
-from loopwright.ir import Buffer
+from loopwright.autosched.small_steps import extent_of, fused, loops_below
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _STEP_BYTES: Final = 32  # of K, in one wgmma
 _ROW: Final = 64  # elements of a row of a tile that runs along M or N
-_SHARED: Final = "shared.dyn"
 _LOAD: Final = "load"
 _MMA: Final = "mma"
 
@@ -46,15 +45,15 @@ class Steps:
     def __init__(self, sch: Schedule, plan: Plan) -> None:
         self.sch, self.plan, self.matmul, self.tile = sch, plan, plan.matmul, plan.tile
 
-    def run(self, epilogue: BlockRV | None) -> None:
-        """All steps; `epilogue` reads the result, cell by cell."""
+    def run(self, epilogue: BlockRV | None) -> list[BlockRV]:
+        """All steps but those of the blocks that copy operands first; `epilogue` reads the result, cell by cell."""
         sch, matmul = self.sch, self.matmul
         block = sch.get_block(matmul.facts.name)
-        copies = self._copies(block)
+        copies, first_copies = shared_copies(sch, block, self.plan)
         is_padded = sch.get(block).writes[0].buffer is not matmul.facts.write.buffer
         last = result_block(sch, block, epilogue, is_padded)
         for copy, side in zip(copies, matmul.sides, strict=True):
-            if not side.is_k_major:
+            if side.has_rows_across:
                 self._lay_out_rows(copy, side)
         over, slabs, steps, threads, pairs = self._tiled(block)
         for copy in copies:
@@ -79,32 +78,7 @@ class Steps:
         for part in (loops_below(sch, last, tiles)[0], loops_below(sch, first, tiles)[0], steps):
             sch.annotate(part, "warp_role", _MMA)
         sch.annotate(pairs, "tensor_core", "wgmma")
-
-    # --- sizes ----------------------------------------------------------------------------------------------------
-
-    def _copies(self, block: BlockRV) -> list[BlockRV]:
-        """The blocks that copy both operands to shared memory, with zeros beyond their ends."""
-        sch, matmul = self.sch, self.matmul
-        given = [side.access.buffer for side in matmul.sides]
-        wanted = {
-            matmul.m_side.axis.var: self.tile.rows,
-            matmul.n_side.axis.var: self.tile.columns,
-            matmul.k_axis.var: self.plan.size.slab,
-        }
-        sizes = [wanted.get(axis.var, 1) for axis in matmul.facts.axes]
-        copies: dict[Buffer, BlockRV] = {}
-        if any([(axis.extent or 0) % size for axis, size in zip(matmul.facts.axes, sizes, strict=True)]):
-            sch.pad_einsum(block, sizes)
-            for producer in sch.get_producers(block):
-                made = sch.get(producer)
-                source = made.reads[0].buffer
-                if source in given and made.writes[0].buffer not in given:
-                    copies[source] = producer
-                    sch.set_scope(producer, 0, _SHARED)
-        return [
-            copies[buffer] if buffer in copies else sch.cache_read(block, operand_of(sch, block, buffer), _SHARED)
-            for buffer in given
-        ]
+        return first_copies
 
     # --- tiles ----------------------------------------------------------------------------------------------------
 
@@ -142,20 +116,19 @@ class Steps:
 
     def _lay_out_rows(self, copy: BlockRV, side: Side) -> None:
         """A tile whose rows run along M or N lies in rows of 64 elements, those of neighbours in K one after the other."""
-        along = side.access.own_dimension(side.axis.var)
-        assert along is not None
 
         def layout(*index: Any) -> list[Any]:
-            others = [value for k, value in enumerate(index) if k != along]
-            return [*others[:-1], index[along] // _ROW, others[-1], index[along] % _ROW]
+            along, k = index[side.along], index[side.k]
+            others = [value for at, value in enumerate(index) if at not in (side.along, side.k)]
+            return [*others, along // _ROW, k, along % _ROW]
 
         self.sch.transform_layout(copy, ("write", 0), layout)
 
     def _copied(self, copy: BlockRV, side: Side, slabs: LoopRV) -> None:
         """Boxes that one thread copies: whole slabs, or 64 elements of each of their rows."""
         sch = self.sch
-        inner = loops_below(sch, copy, slabs)
-        if not side.is_k_major:
-            pieces, row = sch.split(inner[-1], [None, _ROW])
-            sch.reorder(pieces, *inner[-2:-1], row)
+        if side.has_rows_across:
+            k, along = [loop for loop in loops_below(sch, copy, slabs) if extent_of(sch, loop) != 1]
+            pieces, row = sch.split(along, [None, _ROW])
+            sch.reorder(pieces, k, row)
         sch.annotate(loops_below(sch, copy, slabs)[0], "warp_role", _LOAD)
