@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from loopwright.autosched.decision import Decision
-from loopwright.autosched.gpu.machine import GpuMachine
-from loopwright.autosched.gpu.rules.elementwise import Elementwise
+from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Side
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import Plan
 from loopwright.autosched.gpu.rules.transpose import Transpose
 from loopwright.autosched.program import Program
-from loopwright.autosched.small_steps import operand_of
+from loopwright.autosched.small_steps import extent_of, fused, operand_of
 from loopwright.ir import Buffer
 from loopwright.schedule import BlockRV, Schedule
 
@@ -85,12 +84,27 @@ def _copied_first(sch: Schedule, block: BlockRV, side: Side, padding: BlockRV | 
 def schedule_first_copies(
     sch: Schedule, copies: list[BlockRV], program: Program, machine: GpuMachine, decision: Decision
 ) -> None:
-    """Give the copies kernels of their own, by the rules that such blocks have."""
+    """Give the copies kernels of their own."""
     for copy in copies:
         made = sch.get(copy)
+        source, target = made.reads[0].buffer, made.writes[0].buffer
         after = program.after(sch)
-        entry = after.entry(made.name_hint)
-        rule = next(rule for rule in (Transpose(), Elementwise()) if rule.take([entry], after))
-        rule.schedule(sch, [entry], after, machine, Decision((entry.name,), rule.name))
+        entry, transpose = after.entry(made.name_hint), Transpose()
+        if transpose.take([entry], after):
+            transpose.schedule(sch, [entry], after, machine, Decision((entry.name,), transpose.name))
+        else:
+            _copy_rows(sch, copy, machine)
         why = "its rows are multiples of 16 bytes then, and tensor copies move them"
-        decision.chose(f"{made.reads[0].buffer.name} copied to {made.writes[0].buffer.name} first", why)
+        decision.chose(f"{source.name} copied to {target.name} first", why)
+
+
+def _copy_rows(sch: Schedule, copy: BlockRV, machine: GpuMachine) -> None:
+    """A block copies a row: where it ends, and where the next one begins, takes no division."""
+    loops = list(sch.get_loops(copy))
+    lanes = machine.lanes(sch.get(copy).writes[0].buffer.dtype.nbytes)
+    length = extent_of(sch, loops[-1]) or 1
+    threads = machine.threads(min(USUAL_THREADS, -(-length // lanes // machine.warp) * machine.warp))
+    _, thread, lane = sch.split(loops[-1], [None, threads, lanes])
+    sch.vectorize(lane)
+    sch.bind(thread, "threadIdx.x")
+    sch.bind(fused(sch, loops[:-1]), "blockIdx.x")

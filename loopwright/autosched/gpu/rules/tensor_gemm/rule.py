@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopwright.autosched.decision import Decision
+from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.gpu.machine import GpuMachine
-from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue
+from loopwright.autosched.gpu.rules.gemm import is_epilogue
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import matmul_of
 from loopwright.autosched.gpu.rules.tensor_gemm.operands import schedule_first_copies
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import note_plan, plan_of
+from loopwright.autosched.gpu.rules.tensor_gemm.split_sum import split_sum
 from loopwright.autosched.gpu.rules.tensor_gemm.steps import Steps
-from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.schedule import Schedule
@@ -44,7 +45,9 @@ class TensorGemm:
         last = entries[-1].facts
         assert last is not None
         plan = plan_of(matmul, machine, bytes_of(last.dtype))
-        epilogue = sch.get_block(entries[1].name) if len(entries) > 1 else None
+        chosen, epilogue = plan, sch.get_block(entries[1].name) if len(entries) > 1 else None
+        if plan.splits > 1:
+            plan, epilogue = split_sum(sch, plan, entries[1:], program, machine), None
         first_copies = Steps(sch, plan).run(epilogue)
-        note_plan(decision, plan, entries, machine)
+        note_plan(decision, chosen, machine)
         schedule_first_copies(sch, first_copies, program, machine, decision)

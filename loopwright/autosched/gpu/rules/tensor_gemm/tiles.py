@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -28,9 +28,11 @@ _OF_PEAK: Final = 0.80  # of the nominal rate, by a kernel that does nothing but
 _CLOCK: Final = 1.755e9
 _PORT: Final = 128.0  # bytes a cycle that shared memory of a multiprocessor reads or writes
 _L2: Final = 9.5e12  # bytes a second, for tiles that several multiprocessors load at about the same time
+_LOADED: Final = 56.0  # bytes a cycle that a multiprocessor alone gets from L2
 _START: Final = 1.2e-6  # seconds until the first slab is there
 _STORE: Final = 24.0  # cycles in which a warpgroup stores a pair of columns of its 64 rows
 _TILE: Final = 600.0  # cycles between two tiles of a block
+_SPLIT: Final = 1.1  # a second kernel has to pay
 _ALONE: Final = 0.55  # of the store of results that is not hidden where a multiprocessor has two blocks
 
 
@@ -92,6 +94,10 @@ class Size:
         operands = (self.m * self.k + self.k * self.n) * self.itemsize
         return (operands + self.m * self.n * self.result_itemsize) * self.batch
 
+    def split(self, splits: int) -> Size:
+        """One product of accumulators for each part of the reduction."""
+        return replace(self, k=ceil(self.k / splits), batch=self.batch * splits, result_itemsize=4)
+
     @property
     def slab(self) -> int:
         """Elements along K."""
@@ -130,15 +136,19 @@ def tiles_for(size: Size, machine: GpuMachine, rows_multiple: int = 1, columns_m
     return result
 
 
-def seconds(tile: Tile, size: Size, machine: GpuMachine) -> float:
+def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> float:
     """How long the product takes with that tile: the multiprocessor that has most tiles is the last one ready."""
+    if splits > 1:
+        parts = 4 * splits * size.m * size.n * size.batch
+        summed = machine.launch + 2 * parts / machine.bandwidth_of(parts)
+        return _SPLIT * (seconds(tile, size.split(splits), machine) + summed)
     slabs = ceil(size.k / size.slab)
     tiles = size.tiles(tile)
     most = ceil(tiles / machine.multiprocessors)  # tiles of a multiprocessor
     busy = min(tiles, machine.multiprocessors)
     computed = slabs * slab_cycles(tile, size, machine) / _CLOCK
     read = tile.slab * slabs
-    loaded = read * busy / _L2
+    loaded = max(read * busy / _L2, read / (_LOADED * _CLOCK))
     stored = (_STORE * tile.groups * tile.columns / 2 + _TILE) / _CLOCK
     together = tile.resident > 1 and most > 1
     each = max(computed, loaded) + stored * (_ALONE if together else 1.0)
