@@ -134,7 +134,8 @@ class _File:
         )
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
-            lines.insert(0, f"    extern __shared__ __align__({writer.shared_alignment}) unsigned char {DYNAMIC_SHARED}[];")
+            align = f"__align__({writer.shared_alignment})"
+            lines.insert(0, f"    extern __shared__ {align} unsigned char {DYNAMIC_SHARED}[];")
         blocks = f", {writer.min_blocks}" if writer.min_blocks else ""
         bounds = f"__launch_bounds__({kernel.threads}{blocks})"
         head = f'extern "C" __global__ void {bounds} {kernel.name}({", ".join(declarations)}) {{'

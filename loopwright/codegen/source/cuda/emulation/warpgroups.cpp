@@ -44,7 +44,10 @@ struct Warpgroup {
     unsigned begun[4], computed[4];  // by each warp
     std::vector<unsigned> groups;  // how many wgmma had been begun when each was committed
     std::vector<Meeting> others;
+    int registers;  // of each thread, as set_max_registers says
 };
+
+const int ALL_REGISTERS = 65536;  // of a multiprocessor
 
 std::vector<WarpgroupThread> warpgroup_threads;
 std::vector<Warpgroup> warpgroups;
@@ -284,8 +287,15 @@ void lw_meet_warpgroup(int line, const char *what, int count) {
     if (index == group.others.size()) group.others.push_back(Meeting{line, count});
     if (group.others[index].line != line)
         wrong_about(line, "threads of a warpgroup call this and what is in line %d at the same time", group.others[index].line);
-    if (group.others[index].count != count) wrong(line, "the threads of a warpgroup wait for different groups");
+    if (group.others[index].count != count) wrong(line, "the threads of a warpgroup make this call differently");
     if (strcmp(what, "wgmma_fence") == 0) mine.has_fence = true;
+    if (strcmp(what, "set_max_registers") == 0) {
+        group.registers = count;
+        int total = 0;
+        for (const Warpgroup &one : warpgroups) total = one.registers == 0 || total < 0 ? -1 : total + one.registers * 128;
+        if (total > ALL_REGISTERS)
+            wrong_about(line, "the warpgroups ask for %d registers together, and there are 65536: one waits for ever", total);
+    }
     if (strcmp(what, "wgmma_commit") == 0) {
         if (mine.groups == group.groups.size()) group.groups.push_back(mine.begun);
         if (group.groups[mine.groups++] != mine.begun)
