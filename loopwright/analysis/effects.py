@@ -89,7 +89,13 @@ CHANGES: Final = BufferStore(OUTSIDE, const(0), ())
 HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
 
 # The arguments of calls of the machine that point to memory which is only read there.
-_SOURCES: Final = {"tir.bulk_copy_async": (1,), "tir.ptx_cp_async": (2,), "tir.wgmma": (3, 9)}
+_SOURCES: Final = {
+    "tir.bulk_copy_async": (1,),
+    "tir.ptx_cp_async": (2,),
+    "tir.wgmma": (3, 9),
+    "tir.tensor_copy_async": (1,),
+    "tir.tensor_store_async": (1,),
+}
 
 READ: Final = 1  # what a pointer is for, as in `access_ptr`
 WRITE: Final = 2

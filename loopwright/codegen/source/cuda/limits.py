@@ -8,7 +8,7 @@ from typing import Final
 from loopwright import ir
 from loopwright.analysis.thread_axes import tag_of
 from loopwright.codegen.source.cuda.errors import KernelTooLarge, NeedsNewerGpu
-from loopwright.codegen.source.cuda.kernels import CudaKernel
+from loopwright.codegen.source.cuda.kernels import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, CudaKernel
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe_gpu
 
@@ -72,6 +72,9 @@ def _parameter_bytes(kernel: CudaKernel) -> int:
     """Bytes of the arguments, each aligned to its size."""
     result = 0
     for parameter in kernel.parameters:
+        if parameter.is_tensor_map:
+            result = -(-result // TENSOR_MAP_ALIGNMENT) * TENSOR_MAP_ALIGNMENT + TENSOR_MAP_BYTES
+            continue
         size = 8 if parameter.is_pointer else DataType(parameter.dtype).nbytes
         result = -(-result // size) * size + size
     return result
