@@ -3,7 +3,7 @@
 // A wgmma is the work of four warps, each of which computes 16 rows of D. Threads of a warp meet at each call; warps do
 // not wait for each other, as nothing promises that they do. So a warp's rows are computed as soon as the warp has made
 // the call (backwards), when a thread waits for the group (forwards), or at some time between; that is when the tiles are
-// read. A wait is for the whole warpgroup: when it is over, all rows of what it waits for are there. Accumulators under
+// read (as `tensor_copies.cpp` says: threads that fill them make a fence). A wait is for the whole warpgroup: when it is over, all rows of what it waits for are there. Accumulators under
 // way have all bits set from the call to the wait; what they hold in truth is kept here.
 
 namespace {
@@ -119,12 +119,12 @@ void compute(unsigned number_of_group, unsigned warp) {
             const unsigned char *const from = one.registers[lane] != nullptr
                 ? one.registers[lane] + (at / 16 * 2 + x / 8) * 4 + at % 4
                 : element_at(one.a, one.form.a_is_transposed, warp * 16 + x, k, bytes);
-            a[x][k] = number(from, one.form.a);
+            a[x][k] = number(one.registers[lane] != nullptr ? from : in_view(from), one.form.a);
         }
     }
     for (unsigned x = 0; x < n; ++x)
         for (unsigned k = 0; k < steps; ++k)
-            b[x * steps + k] = number(element_at(one.b, one.form.b_is_transposed, x, k, bytes), one.form.b);
+            b[x * steps + k] = number(in_view(element_at(one.b, one.form.b_is_transposed, x, k, bytes)), one.form.b);
     for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned within = warp * 32 + lane;
         unsigned char *const values = values_of(number_of_group * 128 + within, one.accumulators[within]);
