@@ -16,11 +16,24 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from loopwright.ir import AttrStmt, For, IntImm, Node, Stmt, StringImm, any_statement
+from loopwright.analysis.thread_axes import axis_of, tag_of
+from loopwright.ir import (
+    AttrStmt,
+    Expr,
+    For,
+    IntImm,
+    Node,
+    Stmt,
+    StringImm,
+    any_statement,
+    collect_statements,
+    pre_order_visit,
+)
 from loopwright.runtime.errors import LoopwrightError
 
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
+TENSOR_CORE: Final = "tensor_core"  # of a loop: the share of a thread in what its warps multiply together
 
 
 class NotARole(LoopwrightError, ValueError):
@@ -64,6 +77,61 @@ def role_of(node: Node) -> Role | None:
     if not isinstance(node.value, IntImm):
         raise NotARole(f"the number of threads of role {name}", node.value, "a constant, as in 64", node)
     return Role(name, node.value.value)
+
+
+class RoleThreads(NamedTuple):
+    """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
+
+    begin: int
+    count: int
+    extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
+
+    def numbers(self, thread: Expr) -> dict[str, Expr]:
+        """The number of a thread along each of the axes, of its number along x of the block: x counts fastest."""
+        number = thread - self.begin if self.begin else thread
+        result: dict[str, Expr] = {}
+        done = 1
+        for tag in sorted(self.extents):
+            rest = number if done == 1 else number // done
+            done *= self.extents[tag]
+            result[tag] = rest if done == self.count else rest % self.extents[tag]
+        return result
+
+
+def role_threads(root: Stmt) -> dict[str, RoleThreads]:
+    """The threads of each role of a kernel, by name.
+
+    They lie side by side in the order of the text. Roles whose warps work in groups of four (tensor cores) come before
+    all others, so that a group begins at a multiple of its size.
+    """
+    counts: dict[str, int] = {}
+    extents: dict[str, dict[str, int]] = {}
+    in_groups: set[str] = set()
+
+    def look(node: Node) -> bool:
+        role = role_of(node)
+        if role is None:
+            return not isinstance(node, Expr)
+        assert isinstance(node, AttrStmt)
+        counts.setdefault(role.name, role.threads)
+        mine = extents.setdefault(role.name, {})
+        for loop in [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]:
+            tag = tag_of(loop)
+            if tag.startswith("threadIdx"):
+                extent = axis_of(loop).extent
+                if isinstance(extent, IntImm):
+                    mine.setdefault(tag, extent.value)
+            if isinstance(loop, For) and TENSOR_CORE in (loop.annotations or {}):
+                in_groups.add(role.name)
+        return False
+
+    pre_order_visit(root, look)
+    result: dict[str, RoleThreads] = {}
+    begin = 0
+    for name in sorted(counts, key=lambda name: name not in in_groups):
+        result[name] = RoleThreads(begin, counts[name], extents[name] or {"threadIdx.x": counts[name]})
+        begin += counts[name]
+    return {name: result[name] for name in counts}
 
 
 def stages_of(loop: For) -> int | None:

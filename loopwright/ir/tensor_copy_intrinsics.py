@@ -36,7 +36,7 @@ _SWIZZLES: Final = (0, 32, 64, 128)
 _SIZES: Final = (1, 2, 4, 8)  # bytes of an element
 _LAYOUT: Final = 4  # arguments of tensor_map before the shape
 _COPIES: Final = ("tensor_copy_async", "tensor_store_async")
-_GROUPS: Final = ("bulk_commit_group", "bulk_wait_group", "bulk_wait_group_read", "fence_proxy_async")
+_GROUPS: Final = ("bulk_commit_group", "bulk_wait_group", "bulk_wait_group_read")
 TENSOR_COPY_INTRINSICS: Final = frozenset(f"tir.{name}" for name in (*_COPIES, *_GROUPS))
 
 register_op("tir.tensor_map", CallEffect.PURE)
@@ -155,11 +155,6 @@ def bulk_wait_group_read(groups: object) -> Expr:
     return _wait("bulk_wait_group_read", groups)
 
 
-def fence_proxy_async() -> Expr:
-    """What this thread has stored to shared memory comes before what asynchronous copies do there afterwards."""
-    return Call(VOID, Op.get("tir.fence_proxy_async"), ())
-
-
 def _wait(name: str, groups: object) -> Expr:
     (count,) = as_exprs([groups])
     if _integer("groups", count, name) < 0:
@@ -209,7 +204,6 @@ __all__ = [
     "bulk_commit_group",
     "bulk_wait_group",
     "bulk_wait_group_read",
-    "fence_proxy_async",
     "tensor_copy_async",
     "tensor_map",
     "tensor_store_async",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 from typing import Final
 
 from loopwright.analysis.effects import stored_memory
@@ -38,7 +39,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import Role, role_of
+from loopwright.analysis.warp_roles import Role, RoleThreads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -75,12 +76,14 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.ir.passes import function_pass
 from loopwright.ir.visitor import variables_in
+from loopwright.runtime.dtype import INT32
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
+_THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
@@ -200,25 +203,28 @@ class _Kernel:
         self.extents: dict[str, Expr] = {}
         self.axes: dict[str, Var] = {}
         self.computed: set[Var] = set()  # inside the kernel
-        self.roles: dict[str, tuple[int, int]] = {}  # the first thread of each role, and how many it has
+        self.roles: dict[str, RoleThreads] = role_threads(root)
         self.role: Role | None = None  # around what is looked at
         self.outside: For | AttrStmt | None = None  # the first loop over threads that no role runs
         pre_order_visit(root, self._find)
+        if self.roles:
+            self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
+            self.extents[_ROLE_AXIS] = const(sum([mine.count for mine in self.roles.values()]))
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
-        self.users = _users(self.regions.body, self.threads)
+        self.users = _users(self.regions.body, _THREAD_AXES if self.roles else self.threads)
 
     def _find(self, node: Node) -> bool:
         role = role_of(node)
         if role is not None:
             assert isinstance(node, AttrStmt)
-            self._add_role(role, node)
+            self._enter_role(role, node)
             return False
         tag = tag_of(node) if isinstance(node, Stmt) else ""
         if is_thread_tag(tag) and not is_virtual_tag(tag):
             assert isinstance(node, (For, AttrStmt))
             self._check_role(node)
-        if tag and not is_virtual_tag(tag) and tag not in self.axes:
+        if self.role is None and tag and not is_virtual_tag(tag) and tag not in self.axes:
             if tag not in _AXES:
                 raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
@@ -234,30 +240,30 @@ class _Kernel:
             self.computed.add(node.var)
         return True
 
-    def _add_role(self, role: Role, node: AttrStmt) -> None:
-        """The threads of a role come after those of the roles before it."""
+    def _enter_role(self, role: Role, node: AttrStmt) -> None:
         if self.role is not None:
             raise NotALaunch(f"role {role.name} stands inside role {self.role.name}", node, "put it beside that one")
-        if role.name in self.roles:
-            raise NotALaunch(f"there are two parts of role {role.name}", node, "make them one, or name one otherwise")
-        begin = sum([threads for _, threads in self.roles.values()])
-        self.roles[role.name] = begin, role.threads
+        if self.roles[role.name].count != role.threads:
+            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].count} in another part"
+            raise NotALaunch(problem, node, "give all parts of a role the same number of threads")
         self._check_outside()
         self.role = role
         pre_order_visit(node.body, self._find)
         self.role = None
-        self.extents[_ROLE_AXIS] = const(begin + role.threads)
 
     def _check_role(self, node: For | AttrStmt) -> None:
         """Threads of a kernel with roles are those of its roles."""
-        axis = axis_of(node)
         if self.role is None:
             self.outside = self.outside or node
             self._check_outside()
-        elif axis.tag != _ROLE_AXIS or not (isinstance(axis.extent, IntImm) and axis.extent.value == self.role.threads):
+            return
+        mine, axis = self.roles[self.role.name], axis_of(node)
+        extents = " × ".join([str(extent) for extent in mine.extents.values()])
+        if prod(mine.extents.values()) != mine.count or tag_of(node) not in mine.extents:
             problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
-            hint = f"bind a loop of {self.role.threads} iterations to {_ROLE_AXIS}"
-            raise NotALaunch(f"{problem}, and the role {self.role.threads} threads along x", node, hint)
+            also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
+            hint = f"bind loops of {mine.count} iterations together to {_ROLE_AXIS}, y and z"
+            raise NotALaunch(f"{problem}{also}, and the role {mine.count} threads", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -296,7 +302,9 @@ class _Inside(Rewriter):
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel = kernel
         self.values: dict[Var, Expr] = {}
-        self.first: Expr = const(0)  # thread of the role that is written, or of the block
+        # Of the block, or of the role that is written: its axes, with the number of a thread along each.
+        self.threads: dict[str, Expr] = {tag: kernel.axes[tag] for tag in kernel.threads}
+        self.extents = dict(kernel.extents)
         self.private: dict[Var, list[Axis]] = {}  # memory of virtual threads: it gets a dimension for each axis
         self.buffers: dict[Buffer, Buffer] = {}
 
@@ -326,7 +334,7 @@ class _Inside(Rewriter):
                 )
             return seq([self.place(part, running) for part in statement.seq])
         for expr in _steering(statement):
-            self._check_memory(expr, [tag for tag in self.kernel.threads if tag not in running])
+            self._check_memory(expr, [tag for tag in self.threads if tag not in running])
         if isinstance(statement, IfThenElse):
             other = None if statement.else_case is None else self.place(statement.else_case, running)
             condition = self.visit(statement.condition)
@@ -351,15 +359,16 @@ class _Inside(Rewriter):
 
     def in_role(self, role: Role, statement: AttrStmt, running: frozenset[str]) -> Stmt:
         """What the threads of a role do, under the condition that a thread is one of them."""
-        begin, threads = self.kernel.roles[role.name]
-        index = self.kernel.axes[_ROLE_AXIS]
-        self.first = const(begin, index.dtype)
+        mine, index = self.kernel.roles[role.name], self.kernel.axes[_ROLE_AXIS]
+        around = self.threads, self.extents
+        self.threads = mine.numbers(index)
+        self.extents = {**self.extents, **{tag: const(extent) for tag, extent in mine.extents.items()}}
         body = self.place(statement.body, running)
-        self.first = const(0, index.dtype)
+        self.threads, self.extents = around
         last = self.kernel.extents[_ROLE_AXIS]
-        within = [index >= begin] if begin > 0 else []
-        if not (isinstance(last, IntImm) and begin + threads == last.value):
-            within.append(index < begin + threads)
+        within = [index >= mine.begin] if mine.begin > 0 else []
+        if not (isinstance(last, IntImm) and mine.begin + mine.count == last.value):
+            within.append(index < mine.begin + mine.count)
         return statement.with_(body=IfThenElse(reduce(logical_and, within), body) if within else body)
 
     def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
@@ -377,9 +386,7 @@ class _Inside(Rewriter):
                 "fuse the two loops and bind the fused one, or bind one of them to another axis",
             )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
-        number: Expr = self.kernel.axes[tag]
-        if tag == _ROLE_AXIS and isinstance(self.first, IntImm) and self.first.value:
-            number = number - self.first
+        number = self.kernel.axes[tag] if is_block_tag(tag) else self.threads[tag]
         self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
         return self.place(node.body, running | {tag})
 
@@ -430,7 +437,7 @@ class _Inside(Rewriter):
 
     def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
         """Along axes that do not run the statement, the first thread does."""
-        missing = [tag for tag in [*self.kernel.blocks, *self.kernel.threads] if tag not in running]
+        missing = [tag for tag in [*self.kernel.blocks, *self.threads] if tag not in running]
         body: Stmt = self.visit(statement)
         if not missing:
             return body
@@ -438,15 +445,12 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         self._check_memory(statement, missing)
-        first = [
-            self.kernel.axes[tag].equal(self.first if tag == _ROLE_AXIS else const(0, self.kernel.axes[tag].dtype))
-            for tag in missing
-        ]
+        first = [self.threads[tag].equal(const(0, self.threads[tag].dtype)) for tag in missing]
         return IfThenElse(reduce(logical_and, first), body)
 
     def _check_memory(self, node: Stmt | Expr, missing: Sequence[str]) -> None:
         """What threads have for themselves is not what one of them finds there, or leaves there for others."""
-        several = [tag for tag in missing if not _is_one(self.kernel.extents[tag])]
+        several = [tag for tag in missing if not _is_one(self.extents[tag])]
         stored = stored_memory(node)
         for data in [*stored, *[load.buffer.data for load in collect(node, BufferLoad)]]:
             seen = [tag for tag in several if tag in self.kernel.users.get(data, ())]

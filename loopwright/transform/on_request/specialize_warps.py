@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.thread_axes import (
     axis_of,
@@ -44,7 +44,7 @@ from loopwright.analysis.thread_axes import (
     scope_of,
     tag_of,
 )
-from loopwright.analysis.warp_roles import STAGES, Role, has_roles, role_of, stages_of
+from loopwright.analysis.warp_roles import ROLE, STAGES, Role, has_roles, role_of, role_threads, stages_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -65,10 +65,12 @@ from loopwright.ir import (
     Rewriter,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     any_node,
     any_statement,
     collect,
+    collect_statements,
     const,
     decl_buffer,
     deep,
@@ -76,6 +78,7 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
     structural_equal,
+    uses_var,
 )
 from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
 from loopwright.ir.intrinsics import address_of
@@ -84,6 +87,8 @@ from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.clone_definitions import clone_definitions
+from loopwright.transform.parts.hoist_guards import hoist_guards
+from loopwright.transform.parts.statements import StmtRewriter
 
 _LANES: Final = 32  # of a warp, where there are such barriers
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
@@ -142,8 +147,7 @@ class _Launch:
     def __init__(self, kernel: AttrStmt) -> None:
         self.kernel = kernel
         self.threads: list[AttrStmt] = []  # the axes
-        self.inside: For | None = None  # the loop inside the kernel that is looked at
-        self.has_roles = False
+        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied from, which the host makes
 
 
 class _Specialize(Rewriter):
@@ -156,53 +160,89 @@ class _Specialize(Rewriter):
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         tag = tag_of(node)
         if tag and not is_virtual_tag(tag):
-            around = self.launch
-            self.launch = around or _Launch(node)
-            if is_thread_tag(tag):
-                self.launch.threads.append(node)
-            result = self.rebuild(node)
-            self.launch = around
-            return result
+            return self._launched(node)
         if role_of(node) is not None:
             raise CannotSpecialize("a role stands outside a loop of roles", node, f"annotate the loop with {STAGES}")
         return self.rebuild(node)
 
-    def visit_IfThenElse(self, choice: IfThenElse) -> Stmt:
-        return choice if role_of(choice.then_case) is not None else self.rebuild(choice)  # what this pass has made
+    def _launched(self, node: AttrStmt) -> Stmt:
+        around = self.launch
+        launch = self.launch = around or _Launch(node)
+        if is_thread_tag(tag_of(node)):
+            launch.threads.append(node)
+        is_last = not (isinstance(node.body, AttrStmt) and tag_of(node.body))
+        if is_last and has_roles(node.body):
+            body = hoist_guards(node.body, axis_of(launch.threads[0]).var) if launch.threads else node.body
+            result: Stmt = node.with_(body=_in_kernel(body, launch, self.may_alias))
+        else:
+            result = self.rebuild(node)
+        self.launch = around
+        if around is None:
+            for var, value in reversed(launch.maps):
+                result = LetStmt(var, value, result)
+        return result
 
     def visit_For(self, loop: For) -> Stmt:
-        launch = self.launch
-        if stages_of(loop) is None or not has_roles(loop.body):
-            if launch is None:
-                return self.rebuild(loop)
-            around, launch.inside = launch.inside, loop
-            result = self.rebuild(loop)
-            launch.inside = around
-            return result
-        if launch is None or not launch.threads:
+        if stages_of(loop) is not None and has_roles(loop.body):
             raise CannotSpecialize("no threads are launched around the loop of roles", loop, "run launch_threads first")
-        if launch.inside is not None:
-            raise CannotSpecialize("the loop of roles stands in another loop", loop, "fuse the two loops")
-        if launch.has_roles:
-            raise CannotSpecialize("a kernel has two loops of roles", loop, "make each of them a kernel of its own")
-        launch.has_roles = True
-        return _Loop(loop, launch, self.may_alias).specialized()
+        return self.rebuild(loop)
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
 
 
-class _Loop:
-    """One loop of roles."""
+def _in_kernel(body: Stmt, launch: _Launch, may_alias: bool) -> Stmt:
+    """What a kernel does, with its loop of roles given to warps."""
+    loops = [loop for loop in collect_statements(body, For) if stages_of(loop) is not None and has_roles(loop.body)]
+    parts = [node for node in collect_statements(body, AttrStmt) if role_of(node) is not None]
+    if not loops:
+        if _is_specialized(body):
+            return body
+        raise CannotSpecialize("a role stands outside a loop of roles", parts[0], f"annotate the loop with {STAGES}")
+    if not launch.threads:
+        raise CannotSpecialize("no threads are launched around the loop of roles", loops[0], "run launch_threads first")
+    if len(loops) > 1:
+        what = "a kernel has two loops of roles"
+        raise CannotSpecialize(what, loops[1], "make each of them a kernel of its own")
+    loop = loops[0]
+    nest = _nest_of(body, loop)
+    result: Stmt = _Put(nest, _Loop(loop, nest, launch, may_alias).specialized()).visit(body)
+    return result
 
-    def __init__(self, loop: For, launch: _Launch, may_alias: bool) -> None:
+
+def _is_specialized(body: Stmt) -> bool:
+    """Whether this pass has made it: each role is a case of a choice."""
+    choices = collect_statements(body, IfThenElse)
+    made = {case for choice in choices for case in (choice.then_case, choice.else_case) if case is not None}
+    return all([node in made for node in collect_statements(body, AttrStmt) if role_of(node) is not None])
+
+
+def _nest_of(body: Stmt, loop: For) -> Stmt:
+    """What each role runs by itself: the loop of roles, or all loops around it with what roles do beside it."""
+    while body is not loop:
+        if isinstance(body, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
+            body = body.body
+            continue
+        if not isinstance(body, SeqStmt):
+            return body
+        with_roles = [part for part in body.seq if has_roles(part)]
+        if len(with_roles) > 1:
+            return body
+        body = with_roles[0]
+    return body
+
+
+class _Loop:
+    """One loop of roles, and the nest around it that each role runs by itself."""
+
+    def __init__(self, loop: For, nest: Stmt, launch: _Launch, may_alias: bool) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
             raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
         if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
-        self.loop, self.stages = loop, stages
+        self.loop, self.stages, self.nest, self.launch = loop, stages, nest, launch
         self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
         self.stored = _stored_in(launch.kernel.body, may_alias)
         self.allocations: list[Allocate | DeclBuffer] = []
@@ -212,12 +252,15 @@ class _Loop:
             body = body.body
         items = body.seq if isinstance(body, SeqStmt) else [body]
         roles = [self._role_of(item) for item in items]
-        self.ends = [sum([role.threads for role in roles[: k + 1]]) for k in range(len(roles))]
+        self.threads = role_threads(launch.kernel.body)
         self._check_threads(roles, launch)
-        self.parts = [self._part(*item) for item in zip(items, roles, self.ends, strict=True)]
+        self.parts = [self._part(*item) for item in zip(items, roles, strict=True)]
+        self.beside: dict[str, list[_Part]] = {}  # what roles do outside the loop of roles
+        self._find_beside(nest)
         self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
         self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
+        self.turns = decl_buffer((1,), "int32", "turns", scope="local")
         self._check_memory()
         self.numbers: dict[tuple[str, str], int] = {}  # of the barriers, in slots
         self.counts: list[int] = []  # arrivals that each of them waits for
@@ -248,13 +291,48 @@ class _Loop:
         if axes != ["threadIdx.x"]:
             problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
             raise CannotSpecialize(problem, self.loop)
-        if not isinstance(self.of_block, IntImm) or self.of_block.value != self.ends[-1]:
-            problem = f"the block has {self.of_block} threads, and the roles of the loop {self.ends[-1]}"
+        count = sum([mine.count for mine in self.threads.values()])
+        if not isinstance(self.of_block, IntImm) or self.of_block.value != count:
+            problem = f"the block has {self.of_block} threads, and its roles {count}"
             raise CannotSpecialize(problem, self.loop, "make each loop of roles a kernel of its own")
 
-    def _part(self, statement: Stmt, role: Role, end: int) -> _Part:
+    def _find_beside(self, statement: Stmt) -> None:
+        """What each role does around the loop of roles; nothing but roles stands there."""
+        if statement is self.loop:
+            return
+        if role_of(statement) is not None:
+            part = self._part(statement, self._role_of(statement))
+            self.beside.setdefault(part.role.name, []).append(part)
+        elif isinstance(statement, SeqStmt):
+            for item in statement.seq:
+                self._find_beside(item)
+        elif isinstance(statement, IfThenElse):
+            self._check_is_steady(statement.condition, statement)
+            for case in (statement.then_case, statement.else_case):
+                if case is not None:
+                    self._find_beside(case)
+        elif isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
+            self._check_is_steady(statement.min, statement)
+            self._check_is_steady(statement.extent, statement)
+            self._find_beside(statement.body)
+        elif isinstance(statement, LetStmt):
+            self._check_is_steady(statement.value, statement)
+            self._find_beside(statement.body)
+        elif isinstance(statement, (Allocate, DeclBuffer)):
+            self._find_beside(statement.body)
+        else:
+            raise CannotSpecialize("a statement stands beside the roles of the nest", statement, "make it part of one")
+
+    def _check_is_steady(self, expr: Expr, at: Stmt) -> None:
+        """Raise CannotSpecialize where threads may disagree, or what roles meet decides how often they do."""
+        if collect(expr, BufferLoad) or collect(expr, Call) or uses_var(expr, lambda var: var is self.thread):
+            problem = f"{expr} around the loop of roles is not the same for all threads, whenever they come there"
+            raise CannotSpecialize(problem, at, "let it depend on the block and on loops around it alone")
+
+    def _part(self, statement: Stmt, role: Role) -> _Part:
         assert isinstance(statement, AttrStmt)
-        body, begin, last = statement.body, end - role.threads, self.ends[-1]
+        body, begin, last = statement.body, self.threads[role.name].begin, sum([m.count for m in self.threads.values()])
+        end = begin + role.threads
         within = [self.thread >= begin] if begin > 0 else []
         if end < last:
             within.append(self.thread < end)
@@ -274,21 +352,22 @@ class _Loop:
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def _check_memory(self) -> None:
+        everything = [*self.parts, *[part for some in self.beside.values() for part in some]]
         loads = [*collect(self.loop.min, BufferLoad), *collect(self.loop.extent, BufferLoad)]
         for data in [load.buffer.data for load in loads]:
             for part in self.parts:
                 if data in part.writes:  # other roles come to the loop later
                     problem = f"role {part.role.name} writes {data.name}, of which the loop of roles has its iterations"
                     raise CannotSpecialize(problem, self.loop, "read it before the loop")
-        takers = [(data, part) for part in self.parts for data in _tickets_in(part.body)]
+        takers = [(data, part) for part in everything for data in _tickets_in(part.body)]
         for data, part in takers:
-            if any([data is other and part is not taker for other, taker in takers]):
+            if any([data is other and part.role != taker.role for other, taker in takers]):
                 problem = f"role {part.role.name} and another one take tickets of {data.name}"
                 raise CannotSpecialize(f"{problem}, in an order that nobody knows", part.node, "take them in one role")
-        for data in dict.fromkeys([data for part in self.parts for data in part.touches]):
-            users = [part for part in self.parts if data in part.touches]
+        for data in dict.fromkeys([data for part in everything for data in part.touches]):
+            users = [part for part in everything if data in part.touches]
             writers = [part for part in users if data in part.writes]
-            if len(users) < 2 or not writers:
+            if len({part.role for part in users}) < 2 or not writers:
                 continue
             who, others = writers[0], ", ".join([part.role.name for part in users if part is not writers[0]])
             problem = f"role {who.role.name} writes {data.name}, which role {others} touches as well"
@@ -322,14 +401,15 @@ class _Loop:
 
     def specialized(self) -> Stmt:
         chain: Stmt | None = None
-        end = sum([part.role.threads for part in self.parts])
-        for part in reversed(self.parts):
-            begin = end - part.role.threads
-            mine = self._role(part, begin)
-            if len(self.parts) > 1:
-                mine = part.node.with_(body=mine)
+        for name, threads in sorted(self.threads.items(), key=lambda item: -item[1].begin):
+            mine = self._projected(self.nest, name)
+            assert mine is not None
+            if self.nest is not self.loop:
+                mine = self._with_turns(mine)
+            if len(self.threads) > 1:
+                mine = AttrStmt(StringImm(name), ROLE, const(threads.count), clone_definitions(mine))
+            end = threads.begin + threads.count
             chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
-            end = begin
         assert chain is not None
         result = seq([*self._init(), chain])
         for item in reversed(self.allocations):
@@ -340,6 +420,41 @@ class _Loop:
             return result
         memory = self.barriers
         return Allocate(memory.data, memory.dtype, memory.shape, const(True), DeclBuffer(memory, result))
+
+    def _projected(self, statement: Stmt, name: str) -> Stmt | None:
+        """What one role does of a nest."""
+        if statement is self.loop:
+            return next((self._role(part) for part in self.parts if part.role.name == name), None)
+        role = role_of(statement)
+        if role is not None:
+            return next((part.body for part in self.beside.get(name, ()) if part.node is statement), None)
+        if isinstance(statement, SeqStmt):
+            items = [self._projected(item, name) for item in statement.seq]
+            kept = [item for item in items if item is not None]
+            return seq(kept) if kept else None
+        if isinstance(statement, IfThenElse):
+            then_case = self._projected(statement.then_case, name)
+            other = None if statement.else_case is None else self._projected(statement.else_case, name)
+            if then_case is None and other is None:
+                return None
+            nothing = Evaluate(const(0))
+            return statement.with_(then_case=nothing if then_case is None else then_case, else_case=other)
+        assert isinstance(statement, (For, LetStmt, Allocate, DeclBuffer))
+        body = self._projected(statement.body, name)
+        if body is None:
+            return None
+        if isinstance(statement, (Allocate, DeclBuffer)):
+            data = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer.data
+            if not _uses_memory(body, data):
+                return body
+        return statement.with_(body=body)
+
+    def _with_turns(self, body: Stmt) -> Stmt:
+        """The iterations of the loop of roles are counted through all the loops around it."""
+        turns = self.turns
+        first = BufferStore(turns, const(0), (const(0),))
+        whole: Stmt = DeclBuffer(turns, seq([first, body]))
+        return Allocate(turns.data, turns.dtype, turns.shape, const(True), whole)
 
     def _init(self) -> list[Stmt]:
         """The first thread sets the barriers up; the others wait for it."""
@@ -361,10 +476,13 @@ class _Loop:
             result = self.in_slots[buffer] = buffer.with_(shape=(const(self.stages), *buffer.shape))
         return result
 
-    def _role(self, part: _Part, begin: int) -> Stmt:
+    def _role(self, part: _Part) -> Stmt:
         """The loop of one role."""
-        i = self.loop.loop_var
-        slot, turn = i % self.stages, i // self.stages
+        counter, begin = self.loop.loop_var, self.threads[part.role.name].begin
+        is_nested = self.nest is not self.loop
+        if is_nested:
+            counter = Var("turn", "int32")
+        slot, turn = counter % self.stages, counter // self.stages
         body = part.body
         handed = self._handed(part)
         if handed:
@@ -387,11 +505,25 @@ class _Loop:
             data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
             if data not in self.staged and data in part.touches:
                 body = item.with_(body=body)
+        if is_nested:
+            at = (const(0),)
+            body = seq([body, BufferStore(self.turns, counter + 1, at)])
+            body = LetStmt(counter, BufferLoad(self.turns, at), body)
         annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
         return clone_definitions(self.loop.with_(body=body, annotations=annotations))
 
     def _barrier(self, number: int, slot: Expr) -> Expr:
         return address_of(BufferLoad(self.barriers, (slot + number * self.stages,)))
+
+
+class _Put(StmtRewriter):
+    """Puts one statement in the place of another one."""
+
+    def __init__(self, old: Stmt, new: Stmt) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: Node) -> Any:
+        return self.new if node is self.old else super().visit(node)
 
 
 class _InSlots(Rewriter):
@@ -448,6 +580,13 @@ def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:
     if isinstance(statement, LetStmt):
         return not _touches(statement.value, memory)
     return isinstance(statement, (Allocate, DeclBuffer, AttrStmt))
+
+
+def _uses_memory(statement: Stmt, data: Var) -> bool:
+    def uses(node: Node) -> bool:
+        return node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
+
+    return any_node(statement, uses)
 
 
 def _touches(node: Node, memory: frozenset[Var]) -> bool:

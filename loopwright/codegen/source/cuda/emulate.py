@@ -21,6 +21,7 @@ from loopwright.codegen.source.cuda.errors import NoCppCompiler
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, dynamic_declaration
 from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
 from loopwright.codegen.source.cuda.tensor_copies import TENSOR_MAP
+from loopwright.codegen.source.cuda.warpgroups import emulated_shapes
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.ir import PrimFunc
 from loopwright.runtime.dtype import DataType
@@ -30,7 +31,6 @@ _COMPILERS: Final = ("c++", "g++", "clang++")
 _FLAGS: Final = ("-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-w")
 _AXES: Final = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"]
 _TYPES: Final = "typedef int int32_t;\ntypedef long long int64_t;"
-_FILES: Final = ("emulation.h", "emulation.cpp", "tensor_copies.h", "tensor_copies.cpp")  # of `emulation/`
 ORDERS: Final = {"forwards": 0, "backwards": 1, "random": 2}
 
 
@@ -72,6 +72,7 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     text = text.replace(f"const __grid_constant__ {TENSOR_MAP} ", f"const {TENSOR_MAP} &")
     parts = [
         '#include "emulation.h"',
+        *emulated_shapes(text),
         '#line 1 "kernels.cu"',
         text,
         "typedef int int32_t;",
@@ -149,25 +150,24 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
     """The library of the kernels in `unit` and of the C functions in `host`, which launch them."""
     compiler = find_cpp_compiler()
     folder = files("loopwright.codegen.source.cuda") / "emulation"
-    native = files("loopwright.runtime") / "native"
-    sources = {name: (folder / name).read_text(encoding="utf-8") for name in _FILES}
-    sources["tensor_map.h"] = (native / "tensor_map.h").read_text(encoding="utf-8")
-    runtime = [text for name, text in sources.items() if name != "emulation.h"]
+    texts = {one.name: one.read_text(encoding="utf-8") for one in sorted(folder.iterdir(), key=lambda one: one.name)}
+    texts["tensor_map.h"] = (files("loopwright.runtime") / "native" / "tensor_map.h").read_text(encoding="utf-8")
+    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
     flags = [*_FLAGS, *host_flags(cpu)]
     common = [*compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
 
-    def write(work: Path, texts: Mapping[str, str]) -> None:
-        for name, text in texts.items():
+    def write(work: Path, wanted: Mapping[str, str]) -> None:
+        for name, text in wanted.items():
             (work / name).write_text(text, encoding="utf-8")
 
     def make_runtime(work: Path, result: Path) -> None:
-        write(work, sources)
+        write(work, texts)
         run_command([*compiler, *flags, "-c", str(work / "emulation.cpp"), "-o", str(result)])
 
     def make(work: Path, result: Path) -> None:
-        write(work, {**sources, "kernels.cpp": unit, "host.c": host})
-        object_file = cached_library("emulation", [*runtime, *common], compiler[0], make_runtime, ".o")
-        given = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
-        run_command([*compiler, *flags, "-shared", *given, str(object_file), "-o", str(result), "-lm"])
+        write(work, {**headers, "kernels.cpp": unit, "host.c": host})
+        object_file = cached_library("emulation", [*texts.values(), *common], compiler[0], make_runtime, ".o")
+        sources = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
+        run_command([*compiler, *flags, "-shared", *sources, str(object_file), "-o", str(result), "-lm"])
 
-    return cached_library("cuda", [unit, host, *sources.values(), *common], compiler[0], make)
+    return cached_library("cuda", [unit, host, *texts.values(), *common], compiler[0], make)

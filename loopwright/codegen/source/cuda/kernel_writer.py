@@ -19,6 +19,13 @@ from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
 from loopwright.codegen.source.cuda.tensor_copies import TENSOR_CALLS, box_alignments
 from loopwright.codegen.source.cuda.vector_types import vector_type
+from loopwright.codegen.source.cuda.warpgroups import (
+    WARPGROUP_ARCHITECTURES,
+    WARPGROUP_CALLS,
+    WGMMA_ARCHITECTURE,
+    accumulators_of,
+    operand_alignments,
+)
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
@@ -54,22 +61,26 @@ class KernelWriter(MemoryWriter):
     ) -> None:
         super().__init__(helpers, names, bodies, is_aligned)
         self.registers: set[ir.Var] = set()  # local memory that the compiler may keep there
-        self.boxes: dict[ir.Var, int] = {}  # memory for boxes of tensors: what it begins at a multiple of
         self.file_names = file_names
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
-        self.dynamic_alignment = _ALIGNMENT
         self.has_barriers = False
-        # Calls that newer GPUs have: the first of each, by name, and the architecture that has it.
-        self.needs: dict[str, tuple[ir.Call, int]] = {}
+        self.shared_alignment = _ALIGNMENT  # of dynamic shared memory
+        self.multiples: dict[ir.Var, int] = {}  # memory whose beginning is a multiple of more bytes than that
+        self.accumulators = frozenset[ir.Var]()  # of wgmma: they are registers, or nothing
+        # Calls that newer GPUs have: the first of each, by name, and the first architecture that has it, or the only one.
+        self.needs: dict[str, tuple[ir.Call, int | str]] = {}
         self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
     def begin(self, function: ir.PrimFunc) -> None:
         """Write the body of `function`, whose parameters are declared."""
         self.given = {param: position for position, param in enumerate(function.params)}
         self.wide = _accessed_wide(function.body) - set(self.given)
-        self.boxes = box_alignments(function.body, self.tensor_maps)
+        self.accumulators = accumulators_of(function.body)
+        self.multiples = operand_alignments(function.body)
+        for var, multiple in box_alignments(function.body, self.tensor_maps).items():
+            self.multiples[var] = max(multiple, self.multiples.get(var, 1))
         self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
@@ -104,10 +115,11 @@ class KernelWriter(MemoryWriter):
 
     def _walks_registers(self, loop: ir.For) -> bool:
         """Whether the loop counts through local memory that is small enough for registers, which have no index."""
-        if not isinstance(loop.extent, ir.IntImm) or not 1 < loop.extent.value <= _LONGEST_UNROLLED:
+        if not isinstance(loop.extent, ir.IntImm) or loop.extent.value <= 1:
             return False
+        memory = self.registers if loop.extent.value <= _LONGEST_UNROLLED else self.accumulators
         for access in ir.collect(loop.body, ir.BufferLoad, ir.BufferStore):
-            if access.buffer.data in self.registers:
+            if access.buffer.data in memory:
                 if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
                     return True
         return False
@@ -206,16 +218,16 @@ class KernelWriter(MemoryWriter):
         size = count * statement.dtype.nbytes
         name = self.values[var] = Code(self.names.fresh(var.name))
         self.declared[var] = text
-        multiple = max(_ALIGNMENT if var in self.wide else 1, self.boxes.get(var, 1))
+        multiple = max(_ALIGNMENT if var in self.wide else 1, self.multiples.get(var, 1))
         align = f"__align__({multiple}) " if multiple > 1 else ""
         if scope == "shared":
-            self.static_shared = _rounded_up(self.static_shared, multiple) + size
+            self.static_shared += -(-size // multiple) * multiple
             self.line(f"__shared__ {align}{text} {name}[{count}];")
         elif scope == "shared.dyn":
-            begin = _rounded_up(self.dynamic_shared, max(multiple, _ALIGNMENT))
-            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {begin});")
-            self.dynamic_shared = begin + _rounded_up(size, _ALIGNMENT)
-            self.dynamic_alignment = max(self.dynamic_alignment, multiple)
+            self.shared_alignment = max(self.shared_alignment, multiple)
+            self.dynamic_shared = -(-self.dynamic_shared // multiple) * multiple
+            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
+            self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
         elif scope == "local":
             self.stack += size
             if size <= _REGISTER_BYTES:
@@ -264,6 +276,10 @@ class KernelWriter(MemoryWriter):
             self.has_barriers = True
             self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
             return TENSOR_CALLS[name](self, node)
+        if name in WARPGROUP_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, WARPGROUP_ARCHITECTURES.get(name, WGMMA_ARCHITECTURE)))
+            return WARPGROUP_CALLS[name](self, node)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -315,10 +331,6 @@ class KernelWriter(MemoryWriter):
 def dynamic_declaration(alignment: int) -> str:
     """The line that declares the array of dynamic shared memory."""
     return f"extern __shared__ __align__({alignment}) unsigned char {DYNAMIC_SHARED}[];"
-
-
-def _rounded_up(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:

@@ -55,12 +55,17 @@ def check_kernel(kernel: CudaKernel, function: ir.PrimFunc, target: Target) -> N
         raise KernelTooLarge(function, kernel.name, need, f"{whole:,} bytes", hint)
 
 
-def check_architecture(calls: Mapping[str, tuple[ir.Call, int]], target: Target) -> None:
-    """Raise NeedsNewerGpu for a call that the target does not have; `calls`: by name, with the first architecture."""
+def check_architecture(calls: Mapping[str, tuple[ir.Call, int | str]], target: Target) -> None:
+    """Raise NeedsNewerGpu for a call that the target does not have.
+
+    `calls`: by name, with the first architecture that has it (90), or the only one ("sm_90a").
+    """
     gpu = describe_gpu(target)
     for name, (call, needed) in calls.items():
-        if gpu.number < needed:
+        if isinstance(needed, int) and gpu.number < needed:
             raise NeedsNewerGpu(call, name, f"sm_{needed}", gpu.arch)
+        if isinstance(needed, str) and gpu.arch != needed:
+            raise NeedsNewerGpu(call, name, needed, gpu.arch)
 
 
 def _parameter_bytes(kernel: CudaKernel) -> int:

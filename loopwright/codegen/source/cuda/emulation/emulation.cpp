@@ -6,7 +6,8 @@
 // An asynchronous copy sets all bits of its target when the first lane of its warp begins it, and reads its source when
 // it is done: as late as possible (forwards), at once (backwards), or at some time (random). A thread that waits for an
 // mbarrier looks whenever its turn comes, and may miss a phase, as on a GPU. The copies of a thread's groups are done by
-// the same rule: when the thread waits for the group (forwards), at once, or at some time between.
+// the same rule: when the thread waits for the group (forwards), at once, or at some time between. Warpgroups have a file
+// of their own.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "tensor_map.h"
+#include "warpgroups.h"
 
 struct lw_dim3 {
     unsigned x, y, z;
@@ -34,7 +37,7 @@ extern char __stop_lw_shared[] __attribute__((weak, visibility("hidden")));
 
 namespace {
 
-enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_MBARRIER, DONE };
+enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_MBARRIER, AT_WARPGROUP, DONE };
 
 struct Mbarrier {
     int line;  // of its init
@@ -100,18 +103,19 @@ struct Fiber {
     lw_dim3 index;
 };
 
+const size_t DYNAMIC_MULTIPLE = 1024;
 const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
-const size_t DYNAMIC_ALIGNMENT = 1024;  // the most that a kernel asks for
 const char *const WHY[] = {
     "", "waits at the barrier of line", "waits for lanes of its warp in line", "waits at the role_barrier of line",
-    "waits for the mbarrier in line"};
+    "waits for the mbarrier in line", "waits for other warps of its warpgroup to begin the wgmma that it waits for in line"};
 const unsigned long long TOKEN = 0x726569727261626dull;  // lies in every mbarrier: who overwrites it is found out
 
 std::mutex one_at_a_time;
 std::vector<Fiber> fibers;
 std::vector<unsigned long long> lanes;
 std::vector<unsigned char> dynamic_memory;
-size_t dynamic_bytes = 0;
+unsigned char *dynamic_shared = nullptr;  // in it, at a multiple of what tiles want
+size_t dynamic_shared_bytes = 0;
 char *stacks = nullptr;
 size_t stacks_bytes = 0;
 unsigned current = 0;
@@ -212,15 +216,11 @@ void show(char *to, size_t room, const Fiber &fiber) {
     wrong(line, text);
 }
 
-unsigned char *dynamic_begin() {
-    return (unsigned char *)((size_t(dynamic_memory.data()) + DYNAMIC_ALIGNMENT - 1) / DYNAMIC_ALIGNMENT * DYNAMIC_ALIGNMENT);
-}
-
 bool is_shared(const unsigned char *from, long long bytes) {
     const unsigned char *const first = (const unsigned char *)__start_lw_shared;
     const unsigned char *const last = (const unsigned char *)__stop_lw_shared;
     if (first != nullptr && from >= first && from + bytes <= last) return true;
-    return from >= dynamic_begin() && from + bytes <= dynamic_begin() + dynamic_bytes;
+    return from >= dynamic_shared && from + bytes <= dynamic_shared + dynamic_shared_bytes;
 }
 
 unsigned long long token_of(const unsigned char *barrier) { return TOKEN ^ (unsigned long long)(size_t)barrier; }
@@ -335,6 +335,12 @@ void launch_copy(const Copy &copy) {
     if (order_kind == 1) finish(under_way.size() - 1);
 }
 
+}  // namespace
+
+#include "warpgroups.cpp"
+
+namespace {
+
 // Lets the threads of whole warps go on when as many wait at the barrier as it counts.
 void release_role(unsigned which) {
     const int number = fibers[which].number, threads = fibers[which].threads, line = fibers[which].line;
@@ -357,7 +363,8 @@ bool waits_for_ever() {
     const Fiber *waiting[DONE] = {};
     for (const Fiber &fiber : fibers)
         if (fiber.state != DONE && waiting[fiber.state] == nullptr) waiting[fiber.state] = &fiber;
-    if (waiting[AT_MBARRIER] == nullptr && waiting[AT_ROLE_BARRIER] == nullptr) return false;
+    if (waiting[AT_MBARRIER] == nullptr && waiting[AT_ROLE_BARRIER] == nullptr && waiting[AT_WARPGROUP] == nullptr)
+        return false;
     size_t end = size_t(snprintf(message, sizeof message, "block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z));
     const char *separator = ": ";
     for (const Fiber *fiber : waiting) {
@@ -401,6 +408,15 @@ bool ends_well() {
         snprintf(
             message, sizeof message, "block (%u, %u, %u): thread (%u, %u, %u) ends without waiting for its copy of line %d",
             blockIdx.x, blockIdx.y, blockIdx.z, fiber.index.x, fiber.index.y, fiber.index.z, fiber.waited_for[0].line);
+        return false;
+    }
+    for (unsigned k = 0; k < fibers.size(); ++k) {
+        const char *const what = unfinished(k);
+        if (what == nullptr) continue;
+        const lw_dim3 at = fibers[k].index;
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u): thread (%u, %u, %u) %s of line %d", blockIdx.x, blockIdx.y,
+            blockIdx.z, at.x, at.y, at.z, what, warpgroup_threads[k].line);
         return false;
     }
     for (const auto &item : mbarriers) {
@@ -448,7 +464,9 @@ bool run_ready(std::vector<unsigned> &order, unsigned first) {
             const Mbarrier &barrier = mbarriers[fibers[which].barrier];
             if (has_completed(barrier, fibers[which].parity)) fibers[which].state = READY;
         }
+        if (fibers[which].state == AT_WARPGROUP && have_all_begun(which)) fibers[which].state = READY;
         if (fibers[which].state != READY) continue;
+        if (order_kind == 2) compute_some();
         if (order_kind == 2 && !group_targets.empty()) finish_some_group_copies();
         if (order_kind == 2 && has_stores) finish_some_stores();
         has_run = true;
@@ -483,6 +501,7 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
     under_way.clear();
     group_targets.clear();
     has_stores = false;
+    begin_warpgroups();
     std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
         bool has_run = false, is_done = true;
@@ -560,7 +579,7 @@ unsigned lw_running_lanes(void) {
     for (unsigned lane = 0; lane < 32; ++lane) result |= unsigned(lw_is_running(lane)) << lane;
     return result;
 }
-unsigned char *lw_dynamic_shared(void) { return dynamic_begin(); }
+unsigned char *lw_dynamic_shared(void) { return dynamic_shared; }
 
 void lw_trap(int line) {
     snprintf(
@@ -663,7 +682,7 @@ void lw_emulation_order(int kind, unsigned long long seed) {
 
 // Extents: blocks along x, y, z, then threads along x, y, z.
 int lw_emulate(
-    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long wanted_bytes,
+    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
     unsigned long long stack_bytes, int has_barriers, int stores_boxes) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     message[0] = 0;
@@ -684,8 +703,9 @@ int lw_emulate(
     size_t stack = (size_t(stack_bytes) + OWN_STACK + 4095) / 4096 * 4096;
     fibers.resize(threads);
     lanes.assign((threads + 31) / 32 * 32, ~0ull);
-    dynamic_bytes = size_t(wanted_bytes);
-    dynamic_memory.resize(dynamic_bytes == 0 ? 0 : dynamic_bytes + DYNAMIC_ALIGNMENT);
+    dynamic_shared_bytes = size_t(dynamic_bytes);
+    dynamic_memory.resize(dynamic_shared_bytes + DYNAMIC_MULTIPLE);
+    dynamic_shared = dynamic_memory.data() + (DYNAMIC_MULTIPLE - (size_t)dynamic_memory.data() % DYNAMIC_MULTIPLE);
     if (has_barriers && (stack > LARGEST_STACK || !has_stacks(stack * threads))) {
         snprintf(message, sizeof message, "%s: there is no memory for the stacks of %zu threads", kernel, threads);
         return 1;
@@ -704,7 +724,7 @@ int lw_emulate(
         blockIdx = lw_dim3{
             unsigned(block % gridDim.x), unsigned(block / gridDim.x % gridDim.y), unsigned(block / gridDim.x / gridDim.y)};
         if (__start_lw_shared != nullptr) memset(__start_lw_shared, 0xff, size_t(__stop_lw_shared - __start_lw_shared));
-        if (!dynamic_memory.empty()) memset(dynamic_memory.data(), 0xff, dynamic_memory.size());
+        if (dynamic_shared_bytes != 0) memset(dynamic_shared, 0xff, dynamic_shared_bytes);
         if (watches_fences) show_all_to_copies();
         if (!has_barriers)
             run_without_barriers(order);

@@ -2,6 +2,8 @@
 // one after the other. It includes nothing of the system's, as the text defines types of its own.
 #pragma once
 
+#include "warpgroups.h"
+
 #define __global__
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
@@ -155,3 +157,19 @@ template <int groups>
 static inline void lw_wait_group() {
     lw_wait_group_but(groups);
 }
+
+// Warpgroups: warpgroups.cpp. The shapes of wgmma that a text has are defined before it.
+#define lw_wgmma_fence() lw_meet_warpgroup(__LINE__, "wgmma_fence", 0)
+#define lw_wgmma_commit() lw_meet_warpgroup(__LINE__, "wgmma_commit", 0)
+#define lw_wgmma_wait lw_at<__LINE__>::wgmma_wait
+#define lw_set_max_registers_inc lw_at<__LINE__>::set_max_registers
+#define lw_set_max_registers_dec lw_at<__LINE__>::set_max_registers
+#define lw_keep(registers)
+#define lw_keep_words(registers)
+template <int line>
+struct lw_at {
+    template <int groups>
+    static void wgmma_wait() { lw_wgmma_wait_but(line, groups); }
+    template <int count>
+    static void set_max_registers() { lw_meet_warpgroup(line, "set_max_registers", count); }
+};
