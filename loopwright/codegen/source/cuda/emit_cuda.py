@@ -148,7 +148,7 @@ class _File:
         )
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
-            lines.insert(0, f"    {dynamic_declaration(writer.shared_alignment)}")
+            lines.insert(0, f"    {dynamic_declaration(writer.dynamic_alignment)}")
         blocks = f", {writer.min_blocks}" if writer.min_blocks else ""
         bounds = f"__launch_bounds__({kernel.threads}{blocks})"
         head = f'extern "C" __global__ void {bounds} {kernel.name}({", ".join(declarations)}) {{'

@@ -150,24 +150,26 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
     """The library of the kernels in `unit` and of the C functions in `host`, which launch them."""
     compiler = find_cpp_compiler()
     folder = files("loopwright.codegen.source.cuda") / "emulation"
-    texts = {one.name: one.read_text(encoding="utf-8") for one in sorted(folder.iterdir(), key=lambda one: one.name)}
-    texts["tensor_map.h"] = (files("loopwright.runtime") / "native" / "tensor_map.h").read_text(encoding="utf-8")
-    headers = {name: text for name, text in texts.items() if name.endswith(".h")}
+    native = files("loopwright.runtime") / "native"
+    parts = sorted(folder.iterdir(), key=lambda one: one.name)
+    sources = {one.name: one.read_text(encoding="utf-8") for one in parts if one.name.endswith((".h", ".cpp"))}
+    sources["tensor_map.h"] = (native / "tensor_map.h").read_text(encoding="utf-8")
+    runtime = [text for name, text in sources.items() if name != "emulation.h"]
     flags = [*_FLAGS, *host_flags(cpu)]
     common = [*compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
 
-    def write(work: Path, wanted: Mapping[str, str]) -> None:
-        for name, text in wanted.items():
+    def write(work: Path, texts: Mapping[str, str]) -> None:
+        for name, text in texts.items():
             (work / name).write_text(text, encoding="utf-8")
 
     def make_runtime(work: Path, result: Path) -> None:
-        write(work, texts)
+        write(work, sources)
         run_command([*compiler, *flags, "-c", str(work / "emulation.cpp"), "-o", str(result)])
 
     def make(work: Path, result: Path) -> None:
-        write(work, {**headers, "kernels.cpp": unit, "host.c": host})
-        object_file = cached_library("emulation", [*texts.values(), *common], compiler[0], make_runtime, ".o")
-        sources = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
-        run_command([*compiler, *flags, "-shared", *sources, str(object_file), "-o", str(result), "-lm"])
+        write(work, {**sources, "kernels.cpp": unit, "host.c": host})
+        object_file = cached_library("emulation", [*runtime, *common], compiler[0], make_runtime, ".o")
+        given = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
+        run_command([*compiler, *flags, "-shared", *given, str(object_file), "-o", str(result), "-lm"])
 
-    return cached_library("cuda", [unit, host, *texts.values(), *common], compiler[0], make)
+    return cached_library("cuda", [unit, host, *sources.values(), *common], compiler[0], make)

@@ -65,8 +65,8 @@ class KernelWriter(MemoryWriter):
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
+        self.dynamic_alignment = _ALIGNMENT
         self.has_barriers = False
-        self.shared_alignment = _ALIGNMENT  # of dynamic shared memory
         self.multiples: dict[ir.Var, int] = {}  # memory whose beginning is a multiple of more bytes than that
         self.accumulators = frozenset[ir.Var]()  # of wgmma: they are registers, or nothing
         # Calls that newer GPUs have: the first of each, by name, and the first architecture that has it, or the only one.
@@ -77,10 +77,10 @@ class KernelWriter(MemoryWriter):
         """Write the body of `function`, whose parameters are declared."""
         self.given = {param: position for position, param in enumerate(function.params)}
         self.wide = _accessed_wide(function.body) - set(self.given)
-        self.accumulators = accumulators_of(function.body)
-        self.multiples = operand_alignments(function.body)
-        for var, multiple in box_alignments(function.body, self.tensor_maps).items():
+        self.multiples = box_alignments(function.body, self.tensor_maps)
+        for var, multiple in operand_alignments(function.body).items():
             self.multiples[var] = max(multiple, self.multiples.get(var, 1))
+        self.accumulators = accumulators_of(function.body)
         self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
@@ -221,13 +221,13 @@ class KernelWriter(MemoryWriter):
         multiple = max(_ALIGNMENT if var in self.wide else 1, self.multiples.get(var, 1))
         align = f"__align__({multiple}) " if multiple > 1 else ""
         if scope == "shared":
-            self.static_shared += -(-size // multiple) * multiple
+            self.static_shared = _rounded_up(self.static_shared, multiple) + size
             self.line(f"__shared__ {align}{text} {name}[{count}];")
         elif scope == "shared.dyn":
-            self.shared_alignment = max(self.shared_alignment, multiple)
-            self.dynamic_shared = -(-self.dynamic_shared // multiple) * multiple
-            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
-            self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
+            begin = _rounded_up(self.dynamic_shared, max(multiple, _ALIGNMENT))
+            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {begin});")
+            self.dynamic_shared = begin + _rounded_up(size, _ALIGNMENT)
+            self.dynamic_alignment = max(self.dynamic_alignment, multiple)
         elif scope == "local":
             self.stack += size
             if size <= _REGISTER_BYTES:
@@ -272,14 +272,14 @@ class KernelWriter(MemoryWriter):
             self.has_barriers = True
             self.needs.setdefault(name, (node, COPY_ARCHITECTURE))
             return GROUP_CALLS[name](self, node)
-        if name in TENSOR_CALLS:
-            self.has_barriers = True
-            self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
-            return TENSOR_CALLS[name](self, node)
         if name in WARPGROUP_CALLS:
             self.has_barriers = True
             self.needs.setdefault(name, (node, WARPGROUP_ARCHITECTURES.get(name, WGMMA_ARCHITECTURE)))
             return WARPGROUP_CALLS[name](self, node)
+        if name in TENSOR_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
+            return TENSOR_CALLS[name](self, node)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -331,6 +331,10 @@ class KernelWriter(MemoryWriter):
 def dynamic_declaration(alignment: int) -> str:
     """The line that declares the array of dynamic shared memory."""
     return f"extern __shared__ __align__({alignment}) unsigned char {DYNAMIC_SHARED}[];"
+
+
+def _rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:

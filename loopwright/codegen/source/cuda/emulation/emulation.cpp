@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "tensor_map.h"
 #include "warpgroups.h"
+#include "tensor_map.h"
 
 struct lw_dim3 {
     unsigned x, y, z;
@@ -103,8 +103,8 @@ struct Fiber {
     lw_dim3 index;
 };
 
-const size_t DYNAMIC_MULTIPLE = 1024;
 const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
+const size_t DYNAMIC_ALIGNMENT = 1024;  // the most that a kernel asks for
 const char *const WHY[] = {
     "", "waits at the barrier of line", "waits for lanes of its warp in line", "waits at the role_barrier of line",
     "waits for the mbarrier in line", "waits for other warps of its warpgroup to begin the wgmma that it waits for in line"};
@@ -114,8 +114,7 @@ std::mutex one_at_a_time;
 std::vector<Fiber> fibers;
 std::vector<unsigned long long> lanes;
 std::vector<unsigned char> dynamic_memory;
-unsigned char *dynamic_shared = nullptr;  // in it, at a multiple of what tiles want
-size_t dynamic_shared_bytes = 0;
+size_t dynamic_bytes = 0;
 char *stacks = nullptr;
 size_t stacks_bytes = 0;
 unsigned current = 0;
@@ -216,11 +215,15 @@ void show(char *to, size_t room, const Fiber &fiber) {
     wrong(line, text);
 }
 
+unsigned char *dynamic_begin() {
+    return (unsigned char *)((size_t(dynamic_memory.data()) + DYNAMIC_ALIGNMENT - 1) / DYNAMIC_ALIGNMENT * DYNAMIC_ALIGNMENT);
+}
+
 bool is_shared(const unsigned char *from, long long bytes) {
     const unsigned char *const first = (const unsigned char *)__start_lw_shared;
     const unsigned char *const last = (const unsigned char *)__stop_lw_shared;
     if (first != nullptr && from >= first && from + bytes <= last) return true;
-    return from >= dynamic_shared && from + bytes <= dynamic_shared + dynamic_shared_bytes;
+    return from >= dynamic_begin() && from + bytes <= dynamic_begin() + dynamic_bytes;
 }
 
 unsigned long long token_of(const unsigned char *barrier) { return TOKEN ^ (unsigned long long)(size_t)barrier; }
@@ -334,7 +337,6 @@ void launch_copy(const Copy &copy) {
     under_way.push_back(copy);
     if (order_kind == 1) finish(under_way.size() - 1);
 }
-
 }  // namespace
 
 #include "warpgroups.cpp"
@@ -500,8 +502,8 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
     begun.clear();
     under_way.clear();
     group_targets.clear();
-    has_stores = false;
     begin_warpgroups();
+    has_stores = false;
     std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
         bool has_run = false, is_done = true;
@@ -579,7 +581,7 @@ unsigned lw_running_lanes(void) {
     for (unsigned lane = 0; lane < 32; ++lane) result |= unsigned(lw_is_running(lane)) << lane;
     return result;
 }
-unsigned char *lw_dynamic_shared(void) { return dynamic_shared; }
+unsigned char *lw_dynamic_shared(void) { return dynamic_begin(); }
 
 void lw_trap(int line) {
     snprintf(
@@ -682,7 +684,7 @@ void lw_emulation_order(int kind, unsigned long long seed) {
 
 // Extents: blocks along x, y, z, then threads along x, y, z.
 int lw_emulate(
-    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
+    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long wanted_bytes,
     unsigned long long stack_bytes, int has_barriers, int stores_boxes) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     message[0] = 0;
@@ -703,9 +705,8 @@ int lw_emulate(
     size_t stack = (size_t(stack_bytes) + OWN_STACK + 4095) / 4096 * 4096;
     fibers.resize(threads);
     lanes.assign((threads + 31) / 32 * 32, ~0ull);
-    dynamic_shared_bytes = size_t(dynamic_bytes);
-    dynamic_memory.resize(dynamic_shared_bytes + DYNAMIC_MULTIPLE);
-    dynamic_shared = dynamic_memory.data() + (DYNAMIC_MULTIPLE - (size_t)dynamic_memory.data() % DYNAMIC_MULTIPLE);
+    dynamic_bytes = size_t(wanted_bytes);
+    dynamic_memory.resize(dynamic_bytes == 0 ? 0 : dynamic_bytes + DYNAMIC_ALIGNMENT);
     if (has_barriers && (stack > LARGEST_STACK || !has_stacks(stack * threads))) {
         snprintf(message, sizeof message, "%s: there is no memory for the stacks of %zu threads", kernel, threads);
         return 1;
@@ -724,7 +725,7 @@ int lw_emulate(
         blockIdx = lw_dim3{
             unsigned(block % gridDim.x), unsigned(block / gridDim.x % gridDim.y), unsigned(block / gridDim.x / gridDim.y)};
         if (__start_lw_shared != nullptr) memset(__start_lw_shared, 0xff, size_t(__stop_lw_shared - __start_lw_shared));
-        if (dynamic_shared_bytes != 0) memset(dynamic_shared, 0xff, dynamic_shared_bytes);
+        if (!dynamic_memory.empty()) memset(dynamic_memory.data(), 0xff, dynamic_memory.size());
         if (watches_fences) show_all_to_copies();
         if (!has_barriers)
             run_without_barriers(order);

@@ -33,8 +33,8 @@ struct BoxElement {
 std::vector<unsigned char> static_view, dynamic_view;
 
 unsigned char *in_view(const unsigned char *from) {
-    const bool is_dynamic = from >= dynamic_shared && from < dynamic_shared + dynamic_shared_bytes;
-    if (is_dynamic) return dynamic_view.data() + (from - dynamic_shared);
+    const bool is_dynamic = from >= dynamic_begin() && from < dynamic_begin() + dynamic_bytes;
+    if (is_dynamic) return dynamic_view.data() + (from - dynamic_begin());
     return static_view.data() + (from - (const unsigned char *)__start_lw_shared);
 }
 
@@ -44,7 +44,7 @@ void show_to_copies(const unsigned char *from, size_t bytes) {
 
 void show_all_to_copies() {
     if (__start_lw_shared != nullptr) static_view.assign(__start_lw_shared, __stop_lw_shared);
-    dynamic_view.assign(dynamic_shared, dynamic_shared + dynamic_shared_bytes);
+    dynamic_view.assign(dynamic_begin(), dynamic_begin() + dynamic_bytes);
 }
 
 int elements_of_box(const lw_tensor_map *map) { return map->box_bytes / map->element_bytes; }

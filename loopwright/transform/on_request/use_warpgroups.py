@@ -1,0 +1,190 @@
+"""use_warpgroups: nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them.
+
+    for k in range(4):                                             →    T.wgmma_fence()
+        for j in T.serial(16, {"tensor_core": "wgmma"}):                for k in T.unroll(4):
+            for h, e, kk in T.grid(2, 2, 16):                               T.wgmma(&C[0], 128, …, &A[…], …, &B[…], …)
+                C[j, h, e] = C[j, h, e] + …                             T.wgmma_commit()
+                                                                        T.wgmma_wait(0, &C[0], 64)
+
+Until here each thread computes its share of the tile by loops of its own, so that schedules are proved, and programs
+evaluated, on what they mean (`parts/warpgroup_products.py` says what the share is). Tiles in shared memory come by
+tensor copies, which lay them out as tensor cores read them (`specialize_warps`).
+
+Needs: threads launched, buffers compacted.  Leaves: no loop for tensor cores. For sm_90a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopwright.analysis.thread_axes import axis_of, tag_of
+from loopwright.analysis.warp_roles import TENSOR_CORE
+from loopwright.ir import (
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Evaluate,
+    For,
+    ForKind,
+    IntImm,
+    Node,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    StringImm,
+    Var,
+    any_statement,
+    collect,
+    collect_statements,
+    const,
+    deep,
+    seq,
+)
+from loopwright.ir.intrinsics import address_of
+from loopwright.ir.passes import function_pass
+from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
+from loopwright.transform.errors import LoweringError
+from loopwright.transform.parts.statements import StmtRewriter
+from loopwright.transform.parts.warpgroup_products import Differs, shared_operands, warpgroup_product
+
+WGMMA = "wgmma"
+
+
+class NotForTensorCores(LoweringError, ValueError):
+    """A nest that is annotated for tensor cores is not the share of a thread in what they compute.
+
+    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B. What its threads hold of the
+    result, and how loops count it, `docs/cuda.md` says; the rule for matrix products writes such schedules.
+
+    For example:
+
+        import loopwright
+        from loopwright.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((128, 16)), B: T.Buffer((128, 16))):
+            for tx in T.thread_binding(128, thread="threadIdx.x"):
+                for k in T.serial(16, annotations={"tensor_core": "wgmma"}):
+                    B[tx, k] = A[tx, k]
+
+        loopwright.build(f, target="cuda -arch=sm_90a")
+    """
+
+    code = "LW0728"
+
+    def __init__(self, loop: For, problem: str, hint: str | None = None) -> None:
+        super().__init__(f"loop {loop.loop_var.name} is not for tensor cores: {problem}", at=loop, hint=hint)
+
+
+def core_of(node: Node) -> str | None:
+    """Which tensor cores a loop is given to."""
+    name = node.annotations.get(TENSOR_CORE) if isinstance(node, For) and node.annotations else None
+    return name.value if isinstance(name, StringImm) else name  # type: ignore[return-value]
+
+
+class _UseWarpgroups(StmtRewriter):
+    def __init__(self) -> None:
+        self.threads: list[AttrStmt] = []
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if not tag_of(node).startswith("threadIdx"):
+            return self.rebuild(node)
+        self.threads.append(node)
+        result = self.rebuild(node)
+        self.threads.pop()
+        return result
+
+    def visit_For(self, loop: For) -> Stmt:
+        return self.group(loop) if _is_for_cores(loop) else self.rebuild(loop)
+
+    def group(self, loop: For) -> Stmt:
+        """The calls of a nest, as one group that is waited for."""
+        nests = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
+        for nest in nests:
+            if core_of(nest) != WGMMA:
+                raise NotForTensorCores(nest, f"there are none named {core_of(nest)}", f'annotate it with "{WGMMA}"')
+        axes = [tag_of(node) for node in self.threads]
+        if axes != ["threadIdx.x"]:
+            problem = f"threads lie along {', '.join(axes) or 'no axis'}, and those of warpgroups along threadIdx.x"
+            raise NotForTensorCores(nests[0], problem, "give the loops to a role, whose threads are counted along x")
+        thread = axis_of(self.threads[0]).var
+        calls = _Calls(thread)
+        body = calls.visit(loop)
+        counts = dict.fromkeys(calls.accumulators)
+        kept: list[object] = []
+        for buffer in counts:
+            kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
+        parts: Sequence[Stmt] = (
+            Evaluate(wgmma_fence()),
+            body,
+            Evaluate(wgmma_commit()),
+            Evaluate(wgmma_wait(0, *kept)),
+        )
+        return seq(parts)
+
+
+class _Calls(StmtRewriter):
+    """Writes the calls of one group."""
+
+    def __init__(self, thread: Var) -> None:
+        self.thread = thread
+        self.accumulators: list[Buffer] = []
+
+    def visit_For(self, loop: For) -> Stmt:
+        if core_of(loop) is None:
+            return loop.with_(kind=ForKind.UNROLLED, body=self.visit(loop.body))
+        try:
+            product = warpgroup_product(loop, self.thread)
+        except Differs as error:
+            raise NotForTensorCores(loop, str(error)) from None
+        self.accumulators.append(product.accumulators.buffer)
+        return Evaluate(product.call())
+
+
+def _is_for_cores(loop: For) -> bool:
+    """Whether a nest is nothing but loops for tensor cores, in loops around them."""
+    if core_of(loop) is not None:
+        return True
+    parts = loop.body.seq if isinstance(loop.body, SeqStmt) else [loop.body]
+    return all([isinstance(part, For) and _is_for_cores(part) for part in parts])
+
+
+def _size(buffer: Buffer) -> int:
+    result = 1
+    for extent in buffer.shape:
+        assert isinstance(extent, IntImm)
+        result *= extent.value
+    return result
+
+
+def swizzled_operands(body: Stmt) -> dict[Var, Buffer]:
+    """The tiles in shared memory that tensor cores read."""
+    result: dict[Var, Buffer] = {}
+    for loop in collect_statements(body, For):
+        if core_of(loop) == WGMMA:
+            result |= {buffer.data: buffer for buffer in shared_operands(loop)}
+    return result
+
+
+def _check_only_copied(func: PrimFunc, before: dict[Var, Buffer]) -> None:
+    """Raise NotForTensorCores where a thread touches a tile: the copies have laid it out as tensor cores read it."""
+    loops = [loop for loop in collect_statements(func.body, For) if core_of(loop) is not None]
+    inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad)]}
+    addressed = {id(call.args[0]) for call in collect(func.body, Call) if call.op.name == "tir.address_of"}
+    for node in [*collect(func.body, BufferLoad), *collect(func.body, BufferStore)]:
+        if node.buffer.data in before and id(node) not in inside and id(node) not in addressed:
+            problem = f"a thread {'loads' if isinstance(node, BufferLoad) else 'stores'} elements of {node.buffer.name}"
+            hint = "let one thread of another role copy boxes of a tensor to it, and nothing else touch it"
+            raise NotForTensorCores(loops[0], f"{problem}, which tensor copies have to fill", hint)
+
+
+@function_pass
+@deep
+def use_warpgroups(func: PrimFunc) -> PrimFunc:
+    """Nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
+    if not any_statement(func.body, lambda node: core_of(node) is not None):
+        return func
+    _check_only_copied(func, swizzled_operands(func.body))
+    return func.with_(body=_UseWarpgroups().visit(func.body))
