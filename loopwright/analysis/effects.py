@@ -95,7 +95,6 @@ _SOURCES: Final = {
     "tir.wgmma": (3, 9),
     "tir.tensor_copy_async": (1,),
     "tir.tensor_store_async": (1,),
-    "tir.wgmma": (3, 9),
 }
 
 READ: Final = 1  # what a pointer is for, as in `access_ptr`
