@@ -33,7 +33,7 @@ from loopwright.runtime.errors import LoopwrightError
 
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
-TENSOR_CORE: Final = "tensor_core"  # of a loop: the share of a thread in what its warps multiply together
+TENSOR_CORE: Final = "tensor_core"
 
 
 class NotARole(LoopwrightError, ValueError):
@@ -121,7 +121,7 @@ def role_threads(root: Stmt) -> dict[str, RoleThreads]:
                 extent = axis_of(loop).extent
                 if isinstance(extent, IntImm):
                     mine.setdefault(tag, extent.value)
-            if isinstance(loop, For) and TENSOR_CORE in (loop.annotations or {}):
+            if core_of(loop) is not None:
                 in_groups.add(role.name)
         return False
 
@@ -143,6 +143,14 @@ def stages_of(loop: For) -> int | None:
     if not isinstance(number, int):
         raise NotARole(f"{STAGES} of loop {loop.loop_var.name}", stages, "a constant, as in 4", loop)
     return number
+
+
+def core_of(node: Node) -> str | None:
+    """Which tensor cores a loop is given to: the share of a thread in what its warps multiply together."""
+    name = node.annotations.get(TENSOR_CORE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    return name.value if isinstance(name, StringImm) else str(name)
 
 
 def has_roles(root: Stmt) -> bool:

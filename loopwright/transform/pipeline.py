@@ -31,6 +31,7 @@ from loopwright.transform.on_request.reduce_over_threads import reduce_over_thre
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.on_request.sink_allocations import sink_allocations
 from loopwright.transform.on_request.specialize_warps import specialize_warps
+from loopwright.transform.on_request.use_warpgroups import use_warpgroups
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -193,6 +194,7 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
         Step(compact_thread_memory, 1),  # after it, when all parts of a kernel call a thread by one name
         Step(compact_buffers, 1),  # after both: memory of a block or thread is allocated inside the launch
         Step(specialize_warps, 1),  # after them: an address does not say how much is used; before what overlaps loops
+        Step(use_warpgroups, 1),  # after it, which fills the tiles; before form_fma: sums of tensor cores are their own
     ),
     plan_storage: (
         Step(plan_storage, 2),

@@ -78,10 +78,11 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
     structural_equal,
+    substitute,
     uses_var,
 )
 from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
-from loopwright.ir.intrinsics import address_of
+from loopwright.ir.intrinsics import address_of, if_then_else
 from loopwright.ir.machine_intrinsics import HANDOFFS
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
@@ -89,6 +90,8 @@ from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.hoist_guards import hoist_guards
 from loopwright.transform.parts.statements import StmtRewriter
+from loopwright.transform.parts.tensor_copies import with_tensor_copies
+from loopwright.transform.parts.warpgroup_products import PENDING, swizzle_of, tiles_of_warpgroups
 
 _LANES: Final = 32  # of a warp, where there are such barriers
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
@@ -260,7 +263,7 @@ class _Loop:
         self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
         self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
-        self.turns = decl_buffer((1,), "int32", "turns", scope="local")
+        self.turn = decl_buffer((2,), "int32", "turn", scope="local")  # the slot and the phase of an iteration
         self._check_memory()
         self.numbers: dict[tuple[str, str], int] = {}  # of the barriers, in slots
         self.counts: list[int] = []  # arrivals that each of them waits for
@@ -451,10 +454,15 @@ class _Loop:
 
     def _with_turns(self, body: Stmt) -> Stmt:
         """The iterations of the loop of roles are counted through all the loops around it."""
-        turns = self.turns
-        first = BufferStore(turns, const(0), (const(0),))
-        whole: Stmt = DeclBuffer(turns, seq([first, body]))
-        return Allocate(turns.data, turns.dtype, turns.shape, const(True), whole)
+        turn = self.turn
+        zeros = [BufferStore(turn, const(0), (const(k),)) for k in range(2)]
+        whole: Stmt = DeclBuffer(turn, seq([*zeros, body]))
+        return Allocate(turn.data, turn.dtype, turn.shape, const(True), whole)
+
+    def _next_turn(self, slot: Expr, phase: Expr) -> Stmt:
+        is_last = slot.equal(self.stages - 1)
+        values = if_then_else(is_last, const(0), slot + 1), if_then_else(is_last, 1 - phase, phase)
+        return seq([BufferStore(self.turn, value, (const(k),)) for k, value in enumerate(values)])
 
     def _init(self) -> list[Stmt]:
         """The first thread sets the barriers up; the others wait for it."""
@@ -478,39 +486,74 @@ class _Loop:
 
     def _role(self, part: _Part) -> Stmt:
         """The loop of one role."""
-        counter, begin = self.loop.loop_var, self.threads[part.role.name].begin
+        i, begin = self.loop.loop_var, self.threads[part.role.name].begin
+        slot: Expr = i % self.stages
+        phase: Expr = (i // self.stages % 2).astype("int32")
+        counted = (Var("slot", "int32"), Var("phase", "int32"))
         is_nested = self.nest is not self.loop
         if is_nested:
-            counter = Var("turn", "int32")
-        slot, turn = counter % self.stages, counter // self.stages
+            slot, phase = counted
+        is_late, behind = is_nested and self._is_late(part), list[Stmt]()
         body = part.body
         handed = self._handed(part)
         if handed:
             full = self._barrier(self.numbers["full", part.role.name], slot)
             if part.role.threads == _LANES:
+                body = self._with_tensor_copies(body, handed, begin, full)
                 body = with_bulk_copies(body, handed, self.stored, self.thread, begin, full)
             body = after_last(body, handed, Evaluate(mbarrier_arrive(full)))
             empty = self._barrier(self.numbers["empty", part.role.name], slot)
-            body = before_first(body, handed, Evaluate(mbarrier_wait(empty, ((turn + 1) % 2).astype("int32"))))
+            body = before_first(body, handed, Evaluate(mbarrier_wait(empty, 1 - phase)))
         for writer in dict.fromkeys(self.staged.values()):
             taken = self._handed(writer)
             if writer is part or not taken & part.touches:
                 continue
             empty = self._barrier(self.numbers["empty", writer.role.name], slot)
             full = self._barrier(self.numbers["full", writer.role.name], slot)
-            body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
-            body = before_first(body, taken, Evaluate(mbarrier_wait(full, (turn % 2).astype("int32"))))
+            if is_late:
+                body = seq([body, self._late(empty, slot)])
+                behind.append(self._at_end(empty, slot))
+            else:
+                body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
+            body = before_first(body, taken, Evaluate(mbarrier_wait(full, phase)))
         body = _InSlots(self.staged, slot, self._staged_buffer).visit(body)
         for item in reversed(self.allocations):
             data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
             if data not in self.staged and data in part.touches:
                 body = item.with_(body=body)
         if is_nested:
-            at = (const(0),)
-            body = seq([body, BufferStore(self.turns, counter + 1, at)])
-            body = LetStmt(counter, BufferLoad(self.turns, at), body)
+            body = seq([body, self._next_turn(slot, phase)])
+            for k, var in reversed(list(enumerate(counted))):
+                body = LetStmt(var, BufferLoad(self.turn, (const(k),)), body)
         annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
-        return clone_definitions(self.loop.with_(body=body, annotations=annotations))
+        return seq([self.loop.with_(body=body, annotations=annotations), *behind])
+
+    def _is_late(self, part: _Part) -> bool:
+        """Whether tiles may be free one iteration later: tensor cores then go on without a break."""
+        has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
+        return self.stages > 1 and has_iterations and bool(tiles_of_warpgroups(part.body))
+
+    def _late(self, empty: Expr, slot: Expr) -> Stmt:
+        """The slot of the iteration before is free when its group of multiplications is done."""
+        before = if_then_else(slot.equal(0), const(self.stages - 1), slot - 1)
+        arrive = Evaluate(mbarrier_arrive(substitute(empty, {slot: before})))  # type: ignore[dict-item]
+        is_second = self.loop.loop_var > self.loop.min
+        return AttrStmt(StringImm(""), PENDING, const(1), IfThenElse(is_second, arrive))
+
+    def _at_end(self, empty: Expr, slot: Expr) -> Stmt:
+        """The last slot is free when all is done."""
+        following = BufferLoad(self.turn, (const(0),))
+        before = if_then_else(following.equal(0), const(self.stages - 1), following - 1)
+        arrive = Evaluate(mbarrier_arrive(substitute(empty, {slot: before})))  # type: ignore[dict-item]
+        return AttrStmt(StringImm(""), PENDING, const(0), arrive)
+
+    def _with_tensor_copies(self, body: Stmt, handed: frozenset[Var], begin: int, full: Expr) -> Stmt:
+        """The part of a role with copies of boxes, laid out as warpgroups read them."""
+        swizzles = {data: swizzle_of(buffer) for data, buffer in tiles_of_warpgroups(self.nest).items()}
+        first = self.thread - begin if begin else self.thread
+        copies = with_tensor_copies(body, handed, self.stored, first, swizzles, full)
+        self.launch.maps += copies.maps
+        return copies.statement
 
     def _barrier(self, number: int, slot: Expr) -> Expr:
         return address_of(BufferLoad(self.barriers, (slot + number * self.stages,)))

@@ -15,10 +15,8 @@ Needs: threads launched, buffers compacted.  Leaves: no loop for tensor cores. F
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from loopwright.analysis.thread_axes import axis_of, tag_of
-from loopwright.analysis.warp_roles import TENSOR_CORE
+from loopwright.analysis.warp_roles import core_of, role_of
 from loopwright.ir import (
     AttrStmt,
     Buffer,
@@ -29,11 +27,9 @@ from loopwright.ir import (
     For,
     ForKind,
     IntImm,
-    Node,
     PrimFunc,
     SeqStmt,
     Stmt,
-    StringImm,
     Var,
     any_statement,
     collect,
@@ -47,9 +43,7 @@ from loopwright.ir.passes import function_pass
 from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.statements import StmtRewriter
-from loopwright.transform.parts.warpgroup_products import Differs, shared_operands, warpgroup_product
-
-WGMMA = "wgmma"
+from loopwright.transform.parts.warpgroup_products import PENDING, WGMMA, Differs, tiles_of_warpgroups, warpgroup_product
 
 
 class NotForTensorCores(LoweringError, ValueError):
@@ -78,17 +72,17 @@ class NotForTensorCores(LoweringError, ValueError):
         super().__init__(f"loop {loop.loop_var.name} is not for tensor cores: {problem}", at=loop, hint=hint)
 
 
-def core_of(node: Node) -> str | None:
-    """Which tensor cores a loop is given to."""
-    name = node.annotations.get(TENSOR_CORE) if isinstance(node, For) and node.annotations else None
-    return name.value if isinstance(name, StringImm) else name  # type: ignore[return-value]
-
-
 class _UseWarpgroups(StmtRewriter):
     def __init__(self) -> None:
         self.threads: list[AttrStmt] = []
+        self.accumulators: dict[Buffer, None] = {}  # of the role
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if node.attr_key == PENDING:
+            assert isinstance(node.value, IntImm)
+            return seq([self.wait(node.value.value), self.visit(node.body)])
+        if role_of(node) is not None:
+            self.accumulators = {}
         if not tag_of(node).startswith("threadIdx"):
             return self.rebuild(node)
         self.threads.append(node)
@@ -97,10 +91,28 @@ class _UseWarpgroups(StmtRewriter):
         return result
 
     def visit_For(self, loop: For) -> Stmt:
-        return self.group(loop) if _is_for_cores(loop) else self.rebuild(loop)
+        return seq([self.group(loop), self.wait(0)]) if _is_for_cores(loop) else self.rebuild(loop)
+
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
+        """A group that is followed by what comes at most one group later is not waited for at once."""
+        parts: list[Stmt] = []
+        for part, following in zip(node.seq, (*node.seq[1:], None), strict=True):
+            is_open = isinstance(following, AttrStmt) and following.attr_key == PENDING
+            if is_open and isinstance(part, For) and _is_for_cores(part):
+                parts.append(self.group(part))
+            else:
+                parts.append(self.visit(part))
+        return seq(parts)
+
+    def wait(self, count: int) -> Stmt:
+        """All groups but the last `count` are done; the results of all are read only then."""
+        kept: list[object] = []
+        for buffer in self.accumulators if count == 0 else ():
+            kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
+        return Evaluate(wgmma_wait(count, *kept))
 
     def group(self, loop: For) -> Stmt:
-        """The calls of a nest, as one group that is waited for."""
+        """The calls of a nest, as one group."""
         nests = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
         for nest in nests:
             if core_of(nest) != WGMMA:
@@ -112,17 +124,8 @@ class _UseWarpgroups(StmtRewriter):
         thread = axis_of(self.threads[0]).var
         calls = _Calls(thread)
         body = calls.visit(loop)
-        counts = dict.fromkeys(calls.accumulators)
-        kept: list[object] = []
-        for buffer in counts:
-            kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
-        parts: Sequence[Stmt] = (
-            Evaluate(wgmma_fence()),
-            body,
-            Evaluate(wgmma_commit()),
-            Evaluate(wgmma_wait(0, *kept)),
-        )
-        return seq(parts)
+        self.accumulators |= dict.fromkeys(calls.accumulators)
+        return seq([Evaluate(wgmma_fence()), body, Evaluate(wgmma_commit())])
 
 
 class _Calls(StmtRewriter):
@@ -159,15 +162,6 @@ def _size(buffer: Buffer) -> int:
     return result
 
 
-def swizzled_operands(body: Stmt) -> dict[Var, Buffer]:
-    """The tiles in shared memory that tensor cores read."""
-    result: dict[Var, Buffer] = {}
-    for loop in collect_statements(body, For):
-        if core_of(loop) == WGMMA:
-            result |= {buffer.data: buffer for buffer in shared_operands(loop)}
-    return result
-
-
 def _check_only_copied(func: PrimFunc, before: dict[Var, Buffer]) -> None:
     """Raise NotForTensorCores where a thread touches a tile: the copies have laid it out as tensor cores read it."""
     loops = [loop for loop in collect_statements(func.body, For) if core_of(loop) is not None]
@@ -186,5 +180,5 @@ def use_warpgroups(func: PrimFunc) -> PrimFunc:
     """Nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
     if not any_statement(func.body, lambda node: core_of(node) is not None):
         return func
-    _check_only_copied(func, swizzled_operands(func.body))
+    _check_only_copied(func, tiles_of_warpgroups(func.body))
     return func.with_(body=_UseWarpgroups().visit(func.body))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
+from loopwright.analysis.warp_roles import core_of
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     Add,
@@ -29,6 +30,7 @@ from loopwright.ir import (
     Range,
     Stmt,
     Var,
+    collect_statements,
     const,
     structural_equal,
     substitute,
@@ -36,6 +38,9 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma, widths
 
+WGMMA: Final = "wgmma"  # what such a loop is annotated with
+# Marks statements that come when all groups of products but the last so many are done.
+PENDING: Final = "pending_products"
 _GROUP: Final = 128  # threads of a warpgroup
 _TILE: Final = 64  # rows of D; elements of a row that runs along M or N
 _STEP: Final = 8  # columns of D from one pair of a thread to the next
@@ -95,6 +100,15 @@ def shared_operands(loop: For) -> list[Buffer]:
     store, _ = _innermost(loop)
     sides = [] if store is None else _sides(store) or []
     return [side.buffer for side in sides if is_of_block(scope_of(side.buffer.data))]
+
+
+def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
+    """The tiles in shared memory that warpgroups multiply."""
+    result: dict[Var, Buffer] = {}
+    for loop in collect_statements(body, For):
+        if core_of(loop) == WGMMA:
+            result |= {buffer.data: buffer for buffer in shared_operands(loop)}
+    return result
 
 
 def swizzle_of(buffer: Buffer) -> int:
