@@ -83,7 +83,7 @@ class RoleThreads(NamedTuple):
     """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
 
     begin: int
-    count: int
+    size: int
     extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
 
     def numbers(self, thread: Expr) -> dict[str, Expr]:
@@ -94,7 +94,7 @@ class RoleThreads(NamedTuple):
         for tag in sorted(self.extents):
             rest = number if done == 1 else number // done
             done *= self.extents[tag]
-            result[tag] = rest if done == self.count else rest % self.extents[tag]
+            result[tag] = rest if done == self.size else rest % self.extents[tag]
         return result
 
 
@@ -115,7 +115,8 @@ def role_threads(root: Stmt) -> dict[str, RoleThreads]:
         assert isinstance(node, AttrStmt)
         counts.setdefault(role.name, role.threads)
         mine = extents.setdefault(role.name, {})
-        for loop in [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]:
+        loops: list[For | AttrStmt] = [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]
+        for loop in loops:
             tag = tag_of(loop)
             if tag.startswith("threadIdx"):
                 extent = axis_of(loop).extent

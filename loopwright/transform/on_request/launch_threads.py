@@ -212,7 +212,7 @@ class _Kernel:
         pre_order_visit(root, self._find)
         if self.roles:
             self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
-            self.extents[_ROLE_AXIS] = const(sum([mine.count for mine in self.roles.values()]))
+            self.extents[_ROLE_AXIS] = const(sum([mine.size for mine in self.roles.values()]))
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
         self.users = _users(self.regions.body, _THREAD_AXES if self.roles else self.threads)
@@ -246,8 +246,8 @@ class _Kernel:
     def _enter_role(self, role: Role, node: AttrStmt) -> None:
         if self.role is not None:
             raise NotALaunch(f"role {role.name} stands inside role {self.role.name}", node, "put it beside that one")
-        if self.roles[role.name].count != role.threads:
-            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].count} in another part"
+        if self.roles[role.name].size != role.threads:
+            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].size} in another part"
             raise NotALaunch(problem, node, "give all parts of a role the same number of threads")
         self._check_outside()
         self.role = role
@@ -262,11 +262,11 @@ class _Kernel:
             return
         mine, axis = self.roles[self.role.name], axis_of(node)
         extents = " × ".join([str(extent) for extent in mine.extents.values()])
-        if prod(mine.extents.values()) != mine.count or tag_of(node) not in mine.extents:
+        if prod(mine.extents.values()) != mine.size or tag_of(node) not in mine.extents:
             problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
             also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
-            hint = f"bind loops of {mine.count} iterations together to {_ROLE_AXIS}, y and z"
-            raise NotALaunch(f"{problem}{also}, and the role {mine.count} threads", node, hint)
+            hint = f"bind loops of {mine.size} iterations together to {_ROLE_AXIS}, y and z"
+            raise NotALaunch(f"{problem}{also}, and the role {mine.size} threads", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -370,8 +370,8 @@ class _Inside(Rewriter):
         self.threads, self.extents = around
         last = self.kernel.extents[_ROLE_AXIS]
         within = [index >= mine.begin] if mine.begin > 0 else []
-        if not (isinstance(last, IntImm) and mine.begin + mine.count == last.value):
-            within.append(index < mine.begin + mine.count)
+        if not (isinstance(last, IntImm) and mine.begin + mine.size == last.value):
+            within.append(index < mine.begin + mine.size)
         return statement.with_(body=IfThenElse(reduce(logical_and, within), body) if within else body)
 
     def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:

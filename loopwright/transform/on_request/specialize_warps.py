@@ -79,7 +79,6 @@ from loopwright.ir import (
     seq,
     structural_equal,
     substitute,
-    uses_var,
 )
 from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
 from loopwright.ir.intrinsics import address_of, if_then_else
@@ -294,7 +293,7 @@ class _Loop:
         if axes != ["threadIdx.x"]:
             problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
             raise CannotSpecialize(problem, self.loop)
-        count = sum([mine.count for mine in self.threads.values()])
+        count = sum([mine.size for mine in self.threads.values()])
         if not isinstance(self.of_block, IntImm) or self.of_block.value != count:
             problem = f"the block has {self.of_block} threads, and its roles {count}"
             raise CannotSpecialize(problem, self.loop, "make each loop of roles a kernel of its own")
@@ -328,13 +327,14 @@ class _Loop:
 
     def _check_is_steady(self, expr: Expr, at: Stmt) -> None:
         """Raise CannotSpecialize where threads may disagree, or what roles meet decides how often they do."""
-        if collect(expr, BufferLoad) or collect(expr, Call) or uses_var(expr, lambda var: var is self.thread):
+        asks = any_node(expr, lambda node: isinstance(node, (BufferLoad, Call)) or node is self.thread)
+        if asks:
             problem = f"{expr} around the loop of roles is not the same for all threads, whenever they come there"
             raise CannotSpecialize(problem, at, "let it depend on the block and on loops around it alone")
 
     def _part(self, statement: Stmt, role: Role) -> _Part:
         assert isinstance(statement, AttrStmt)
-        body, begin, last = statement.body, self.threads[role.name].begin, sum([m.count for m in self.threads.values()])
+        body, begin, last = statement.body, self.threads[role.name].begin, sum([m.size for m in self.threads.values()])
         end = begin + role.threads
         within = [self.thread >= begin] if begin > 0 else []
         if end < last:
@@ -410,8 +410,8 @@ class _Loop:
             if self.nest is not self.loop:
                 mine = self._with_turns(mine)
             if len(self.threads) > 1:
-                mine = AttrStmt(StringImm(name), ROLE, const(threads.count), clone_definitions(mine))
-            end = threads.begin + threads.count
+                mine = AttrStmt(StringImm(name), ROLE, const(threads.size), clone_definitions(mine))
+            end = threads.begin + threads.size
             chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
         assert chain is not None
         result = seq([*self._init(), chain])

@@ -43,14 +43,21 @@ from loopwright.ir.passes import function_pass
 from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.statements import StmtRewriter
-from loopwright.transform.parts.warpgroup_products import PENDING, WGMMA, Differs, tiles_of_warpgroups, warpgroup_product
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    WGMMA,
+    Differs,
+    tiles_of_warpgroups,
+    warpgroup_product,
+)
 
 
 class NotForTensorCores(LoweringError, ValueError):
     """A nest that is annotated for tensor cores is not the share of a thread in what they compute.
 
-    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B. What its threads hold of the
-    result, and how loops count it, `docs/cuda.md` says; the rule for matrix products writes such schedules.
+    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B, which tensor copies fill.
+    Thread t holds rows h * 8 + t // 32 * 16 + t % 32 // 4 and columns j * 8 + t % 4 * 2 + e of the result, as element
+    j * 4 + h * 2 + e of local memory; the annotated loop counts j, and loops over h, e and 32 bytes of K are inside.
 
     For example:
 
@@ -167,7 +174,8 @@ def _check_only_copied(func: PrimFunc, before: dict[Var, Buffer]) -> None:
     loops = [loop for loop in collect_statements(func.body, For) if core_of(loop) is not None]
     inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad)]}
     addressed = {id(call.args[0]) for call in collect(func.body, Call) if call.op.name == "tir.address_of"}
-    for node in [*collect(func.body, BufferLoad), *collect(func.body, BufferStore)]:
+    accesses: list[BufferLoad | BufferStore] = [*collect(func.body, BufferLoad), *collect(func.body, BufferStore)]
+    for node in accesses:
         if node.buffer.data in before and id(node) not in inside and id(node) not in addressed:
             problem = f"a thread {'loads' if isinstance(node, BufferLoad) else 'stores'} elements of {node.buffer.name}"
             hint = "let one thread of another role copy boxes of a tensor to it, and nothing else touch it"

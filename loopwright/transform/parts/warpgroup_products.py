@@ -3,15 +3,15 @@
     for j, h, e, k in T.grid(n // 8, 2, 2, 16):                                       a 64 × n tile, 16 of K
         C[j, h, e] += A[w * 16 + h * 8 + u, k] * B[j * 8 + v * 2 + e, k]
 
-Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order in
-local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
+Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order
+in local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
 run along K, or tiles of 64 of them that run along rows and columns (float16 and bfloat16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import core_of
@@ -74,7 +74,8 @@ class WarpgroupProduct(NamedTuple):
     b: Operand
 
     def call(self) -> Expr:
-        return wgmma(address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, 1)
+        arguments: list[Any] = [address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, 1]
+        return wgmma(*arguments)
 
 
 class _Loops(NamedTuple):
@@ -98,8 +99,8 @@ class _Loops(NamedTuple):
 def shared_operands(loop: For) -> list[Buffer]:
     """The shared memory that a nest reads."""
     store, _ = _innermost(loop)
-    sides = [] if store is None else _sides(store) or []
-    return [side.buffer for side in sides if is_of_block(scope_of(side.buffer.data))]
+    sides = None if store is None else _sides(store)
+    return [side.buffer for side in sides or () if is_of_block(scope_of(side.buffer.data))]
 
 
 def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
@@ -198,7 +199,7 @@ def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], f
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
-    by_step = {step: var for step, var in zip(steps, variables, strict=True)}
+    by_step = dict(zip(steps, variables, strict=True))
     for step, extent in ((2, 2), (1, 2)):
         if _extent(_loop_of(loops, by_step[step])) != extent:
             raise Differs(f"loop {by_step[step].name} has {_extent(_loop_of(loops, by_step[step]))} iterations, not 2")
