@@ -14,7 +14,8 @@ from loopwright.ir import Call, collect
 from loopwright.script import from_source
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
 from loopwright.transform.on_request.launch_threads import NotALaunch
-from loopwright.transform.on_request.specialize_warps import CannotSpecialize, specialize_warps
+from loopwright.transform.on_request.specialize_warps import specialize_warps
+from loopwright.transform.warp_roles import CannotSpecialize
 
 EMULATED = "cuda -model=emulated -arch=sm_90"
 ORDERS = ("forwards", "backwards", "random")
