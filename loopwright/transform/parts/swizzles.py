@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.arith import Analyzer
-from loopwright.ir import Expr
+from loopwright.ir import Buffer, Expr, const
 from loopwright.ir.operators import bitwise_xor
 
 SWIZZLE: Final = "swizzle"  # of an allocation: the bytes of its lines, 32, 64 or 128
@@ -22,9 +22,12 @@ _PIECE: Final = 16  # bytes that stay together
 _LINE: Final = 128  # bytes of shared memory, once around all banks
 
 
-def swizzled(index: Expr, itemsize: int, bytes: int, facts: Analyzer) -> Expr:
-    """Where the element of a flat index lies, of a tile that begins at a multiple of 8 lines."""
-    piece, line = _PIECE // itemsize, _LINE // itemsize
-    number, inside = facts.simplify(index // piece), facts.simplify(index % piece)
-    which = facts.simplify(index // line % (bytes // _PIECE))
-    return bitwise_xor(number, which) * piece + inside
+def swizzled(buffer: Buffer, indices: tuple[Expr, ...], bytes: int, facts: Analyzer) -> tuple[Expr, ...]:
+    """Where an element lies of a tile whose last dimension is a line of so many bytes."""
+    piece = _PIECE // buffer.dtype.nbytes
+    row: Expr = const(0, indices[-1].dtype)
+    for index, extent in zip(indices[:-1], buffer.shape[:-1], strict=True):
+        row = row * extent + index
+    which = facts.simplify(row // (_LINE // bytes) % (bytes // _PIECE))
+    number, inside = facts.simplify(indices[-1] // piece), facts.simplify(indices[-1] % piece)
+    return (*indices[:-1], bitwise_xor(number, which) * piece + inside)

@@ -1,4 +1,4 @@
-"""Tensor copies: nests of one thread that copy a box of a tensor to or from shared memory, as copies of the engine (TMA).
+"""Tensor copies: nests of one thread that copy a box between a tensor and shared memory, as copies of the engine (TMA).
 
     if thread == begin:                                        →    T.tensor_copy_async(&S[0, 0], A_map, barrier, i, k)
         for r, c in T.grid(128, 64):
@@ -236,20 +236,20 @@ def _box_of(nest: Stmt, swizzles: Mapping[Var, int]) -> Box | None:
         return None
     if not all([_is_inside(condition, indices, tensor.buffer.shape, facts) for condition in conditions]):
         return None
-    chosen = _box_loops(loops, indices, shared, facts, swizzles.get(shared.buffer.data, 0))
-    if chosen is None:
+    along = _box_loops(loops, indices, shared, facts, swizzles.get(shared.buffer.data, 0))
+    if along is None:
         return None
-    first = {loop.loop_var: loop.min for loop in chosen.values()}
+    first = {loop.loop_var: loop.min for loop in along.values()}
     outside = Analyzer()
     at = tuple([outside.simplify(substitute(index, first)) for index in shared.indices])
     return Box(
         tensor.buffer,
         shared.buffer,
         is_stored,
-        tuple([chosen[dim].extent if dim in chosen else const(1) for dim in range(len(indices))]),
+        tuple([along[dim].extent if dim in along else const(1) for dim in range(len(indices))]),
         address_of(BufferLoad(shared.buffer, at)),
         tuple([outside.simplify(substitute(index, first)).astype("int32") for index in indices]),
-        tuple([loop for loop in loops if loop not in chosen.values()]),
+        tuple([loop for loop in loops if loop not in along.values()]),
     )
 
 

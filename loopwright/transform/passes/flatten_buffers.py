@@ -119,9 +119,10 @@ class _FlattenBuffers(Rewriter):
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """The flat index, without the quotients and remainders that cancel in it."""
-        flat = self.put_together(flat_index(buffer, rewrite_tuple(indices, self._as_counted)))
         bytes = 0 if self.is_address else self.swizzles.get(buffer.data, 0)
-        return swizzled(flat, buffer.dtype.nbytes, bytes, self.facts) if bytes else flat
+        if bytes:
+            return flat_index(buffer, swizzled(buffer, indices, bytes, self.facts))
+        return self.put_together(flat_index(buffer, rewrite_tuple(indices, self._as_counted)))
 
     def visit_Call(self, call: Call) -> Expr:
         """An address is that of a tile: who gets it knows how the tile lies."""

@@ -13,7 +13,7 @@ come there, so that all roles run the same iterations.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, tag_of
 from loopwright.analysis.warp_roles import ROLE, STAGES, Role, has_roles, role_of, role_threads, stages_of
@@ -146,7 +146,8 @@ class Nest:
             condition = reduce(logical_and, within)
             is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition)
             if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
-                problem = f"role {role.name} is not under the condition that a thread is one of {mine.begin} to {end - 1}"
+                threads = f"{mine.begin} to {end - 1}"
+                problem = f"role {role.name} is not under the condition that a thread is one of {threads}"
                 raise CannotSpecialize(problem, statement, "let launch_threads write it")
             body = body.then_case
         if any_statement(body, is_barrier):
@@ -268,5 +269,5 @@ class _Put(StmtRewriter):
     def __init__(self, old: Stmt, new: Stmt) -> None:
         self.old, self.new = old, new
 
-    def visit(self, node: Node) -> Stmt:  # type: ignore[override]
-        return self.new if node is self.old else super().visit(node)  # type: ignore[return-value]
+    def visit(self, node: Node) -> Any:
+        return self.new if node is self.old else super().visit(node)
