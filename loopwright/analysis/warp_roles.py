@@ -79,6 +79,17 @@ def role_of(node: Node) -> Role | None:
     return Role(name, node.value.value)
 
 
+def role_name_of(node: Node) -> str | None:
+    """The role that a schedule gave a loop to, by an annotation."""
+    name = node.annotations.get(ROLE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    name = name.value if isinstance(name, StringImm) else name
+    if not isinstance(name, str):
+        raise NotARole(f"the role of loop {node.loop_var.name}", name, "a name", node)  # type: ignore[attr-defined]
+    return name
+
+
 class RoleThreads(NamedTuple):
     """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
 

@@ -10,7 +10,7 @@ run along K, or tiles of 64 of them that run along rows and columns (float16 and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
@@ -119,8 +119,11 @@ def swizzle_of(buffer: Buffer) -> int:
     return bytes if bytes in (32, 64, 128) and not buffer.strides else 0
 
 
-def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
-    """The `wgmma` that the nest is for the warpgroup of `thread`; raises Differs where it is none."""
+def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct:
+    """The `wgmma` that the nest is for the warpgroup of a thread; raises Differs where it is none.
+
+    `threads` are the axes of the block's threads, the fastest first, and how many there are along each.
+    """
     store, loops = _innermost(loop)
     if store is None:
         raise Differs("it is no nest of serial loops over one store")
@@ -133,17 +136,18 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
     for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
         facts.bind(var, Range(0, extent))
-    number = (group * _GROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
-    counted = _counted(store, loops, {thread: number}, facts)
+    axes = _axes_of(group * _GROUP + warp * 32 + row * 4 + column, threads)
+    axes = {var: facts.simplify(value) for var, value in axes.items()}
+    counted = _counted(store, loops, axes, facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
     facts.bind(counted.near, Range(0, min(_STEP, n // _STEP)))
     near: Expr = counted.far * _STEP + counted.near
-    named: dict[Var, Expr] = {thread: number, counted.pairs: near.astype(counted.pairs.dtype)}
+    named: dict[Var, Expr] = {**axes, counted.pairs: near.astype(counted.pairs.dtype)}
     counted = counted._replace(warp=warp, row=row, column=column)
     first: dict[Var, Expr] = {inner.loop_var: inner.min for inner in loops}
-    first[thread] = thread // _GROUP * _GROUP
+    first |= _axes_of(_number_of(threads) // _GROUP * _GROUP, threads)
     a, b = sides
     if _moves(a, named, counted, facts)[counted.rows] == 0:
         a, b = b, a
@@ -162,6 +166,27 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     ]
     start = [Analyzer().simplify(substitute(index, first)) for index in store.indices]
     return WarpgroupProduct(BufferLoad(store.buffer, tuple(start)), n, operands[0], operands[1])
+
+
+def _number_of(threads: Mapping[Var, int]) -> Expr:
+    """The number of a thread in its block."""
+    result: Expr = const(0)
+    each = 1
+    for var, extent in threads.items():
+        result = result + var.astype("int32") * each
+        each *= extent
+    return result
+
+
+def _axes_of(number: Expr, threads: Mapping[Var, int]) -> dict[Var, Expr]:
+    """The number of a thread along each axis, of its number in the block."""
+    result: dict[Var, Expr] = {}
+    each = 1
+    for at, (var, extent) in enumerate(threads.items(), 1):
+        rest = number if each == 1 else number // each
+        result[var] = (rest if at == len(threads) else rest % extent).astype(var.dtype)
+        each *= extent
+    return result
 
 
 def _innermost(loop: For) -> tuple[BufferStore | None, list[For]]:

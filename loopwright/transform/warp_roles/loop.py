@@ -8,6 +8,7 @@ them, by a slot and a phase that each role keeps.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
@@ -174,10 +175,15 @@ class RoleLoop:
     @property
     def swizzles(self) -> Mapping[Var, int]:
         """Memory that tensor cores read, or of which boxes are stored, and in how many bytes its lines are swizzled."""
+        return {data: swizzle_of(buffer) for data, buffer in self.read_by_engines.items() if data in self.staged}
+
+    @cached_property
+    def read_by_engines(self) -> Mapping[Var, Buffer]:
+        """Memory that is read asynchronously."""
         tiles = tiles_of_warpgroups(self.loop)
         for part in self.parts:
             tiles |= stored_boxes(part.body, frozenset(self.staged))
-        return {data: swizzle_of(buffer) for data, buffer in tiles.items() if data in self.staged}
+        return tiles
 
     def of_role(self, name: str) -> Stmt | None:
         """The loop of one role; None where it has no part."""
@@ -207,7 +213,8 @@ class RoleLoop:
                 self.nest.launch.maps += copies.maps
                 body = with_bulk_copies(copies.statement, handed, self.nest.stored, self.nest.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
-            if any([stored_boxes(other.body, handed) for other in self.parts]):
+            plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
+            if plain & self.read_by_engines.keys():
                 arrive = seq([Evaluate(fence_proxy_async()), arrive])  # before it, the copy engine sees no stores
             body = after_last(body, handed, arrive)
             empty = self._barrier(self.numbers["empty", part.role.name], slot)
