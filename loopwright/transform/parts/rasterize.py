@@ -5,8 +5,8 @@
                                                                                       8 10 12 14
                                                                                       9 11 13 15 …
 
-Blocks that run at the same time then read few rows and few columns of tiles: their operands are in L2. Blocks run in any
-order, so this is no schedule step that would have to be proved: the loop stands for the same tiles, each once.
+Blocks that run at the same time then read few rows and few columns of tiles: their operands are in L2. Blocks run in
+any order, so this is no schedule step that would have to be proved: the loop stands for the same tiles, each once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _sizes(node: For, given: object) -> tuple[int, int, int]:
     sizes = [item.value if isinstance(item, IntImm) else item for item in items]
     if len(sizes) != 3 or not all([isinstance(size, int) and size > 0 for size in sizes]):
         raise NotRasterized(node, f"{given} is not three positive numbers")
-    rows, columns, group = [int(size) for size in sizes]  # type: ignore[call-overload]
+    rows, columns, group = [int(size) for size in sizes]
     extent = axis_of(node).extent
     if not is_block_tag(tag_of(node)) or not isinstance(extent, IntImm):
         raise NotRasterized(node, f"it is no loop over a constant number of blocks ({tag_of(node) or 'not bound'})")

@@ -14,19 +14,19 @@ from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
-from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
+from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.rules.gemm.add_parts import add_parts
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
-from loopwright.autosched.gpu.rules.gemm.add_parts import add_parts
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
 from loopwright.autosched.gpu.rules.gemm.tiles import Plan, Size, Tile, seconds, tiles_for, vector_of
 from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
-from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loops_below, loops_by_axis
+from loopwright.autosched.small_steps import loops_by_axis
 from loopwright.ir import Buffer
-from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.schedule import BlockRV, Schedule
 
 _LEAST_TILE: Final = 4  # rows and columns: fewer are no tile
 _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
@@ -105,9 +105,7 @@ def _in_one_part(tile: Tile) -> list[int]:
     return [1]
 
 
-def _splits_pay(
-    tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine
-) -> bool:
+def _splits_pay(tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine) -> bool:
     """Whether parts of a sum take much less time: an index of a part makes all proofs about an operand longer."""
     whole = min([seconds(tile, size, machine) for tile in tiles], default=0.0)
     parts = min([seconds(tile, size, machine, count) for tile in tiles for count in splits(tile)], default=0.0)

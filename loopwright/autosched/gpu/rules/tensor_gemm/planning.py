@@ -1,4 +1,4 @@
-"""The plan of a product for tensor cores: which tile, in which order tiles are walked, and what the report says of it."""
+"""The plan of a product for tensor cores: which tile, in which order tiles are walked, and what the report says."""
 
 from __future__ import annotations
 

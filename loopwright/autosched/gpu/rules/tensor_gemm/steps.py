@@ -7,8 +7,8 @@
                                                                   C += A_shared * B_shared            in registers
                                                           D = epilogue of C                           role mma
 
-Loops of threads are bound before those of blocks: proofs are about one tile then, and take half the time. Sizes that are
-no multiples of the tile are padded; the copies of padded operands are boxes that reach over the end of a tensor.
+Loops of threads are bound before those of blocks: proofs are about one tile then, and take half the time. Sizes that
+are no multiples of the tile are padded; copies of padded operands are boxes that reach over the end of a tensor.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Steps:
     # --- operands -------------------------------------------------------------------------------------------------
 
     def _lay_out_rows(self, copy: BlockRV, side: Side) -> None:
-        """A tile whose rows run along M or N lies in rows of 64 elements, those of neighbours in K one after the other."""
+        """A tile whose rows run along M or N lies in rows of 64 elements, those of neighbours in K side by side."""
 
         def layout(*index: Any) -> list[Any]:
             along, k = index[side.along], index[side.k]

@@ -1,8 +1,8 @@
 """Tiles: how much of a product a block computes, slab by slab, and which choice should be fastest.
 
-    rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
-    columns = 16 … 256
-    slab    = 128 bytes along K        `stages` of them in shared memory
+rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
+columns = 16 … 256
+slab    = 128 bytes along K        `stages` of them in shared memory
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> flo
 
 
 def slab_cycles(tile: Tile, size: Size, machine: GpuMachine) -> float:
-    """Cycles in which the warpgroups of a multiprocessor multiply a slab: tensor cores, or the shared memory they read."""
+    """Cycles in which warpgroups multiply a slab: those of tensor cores, or of the shared memory that they read."""
     rate = _OF_PEAK * machine.matrix_flops * (2 / size.itemsize) / machine.multiprocessors / _CLOCK
     arithmetic = 2.0 * tile.rows * tile.columns * size.slab / rate
     reads = tile.groups * (GROUP_ROWS + tile.columns) * SLAB_BYTES
