@@ -265,3 +265,35 @@ def test_what_is_left_to_other_rules(case, target):
     assert "tensor gemm" not in [decision.rule for decision in plan.decisions], plan.explain()
     if case.m == 1:
         case.check(lw.build(plan.mod, target=target), case.given())
+
+
+def test_axes_between_rows_and_the_reduction():
+    """Attention as transformers store it: heads lie between positions and their features."""
+    q, v = (te.placeholder((2, 72, 3, 64), "float16", name=name) for name in "QV")
+    p = te.placeholder((2, 3, 72, 72), "float16", name="P")
+    e, f = te.reduce_axis((0, 64), name="e"), te.reduce_axis((0, 72), name="f")
+    scores = te.compute(
+        (2, 3, 72, 72),
+        lambda b, h, i, j: te.sum(q[b, i, h, e].astype("float32") * v[b, j, h, e].astype("float32"), axis=e),
+        name="S",
+    )
+    mixed = te.compute(
+        (2, 72, 3, 64),
+        lambda b, i, h, d: te.sum(p[b, h, i, f].astype("float32") * v[b, f, h, d].astype("float32"), axis=f),
+        name="O",
+    )
+    plans = [autosched.apply([first, v, result], EMULATED) for first, result in ((q, scores), (p, mixed))]
+    assert [plan.decisions[-1].rule for plan in plans] == ["tensor gemm", "tensor gemm"]
+    functions = {f"f{k}": plan.mod["main"].with_attr("global_symbol", f"f{k}") for k, plan in enumerate(plans)}
+    module, rng = lw.build(IRModule(functions), target=EMULATED), np.random.default_rng(0)
+    x, y, z = [
+        rng.standard_normal(shape).astype("float16") for shape in ((2, 72, 3, 64), (2, 72, 3, 64), (2, 3, 72, 72))
+    ]
+    for order in ORDERS:
+        module.set_thread_order(order)
+        first, second = np.zeros((2, 3, 72, 72), "float32"), np.zeros((2, 72, 3, 64), "float32")
+        module["f0"](x, y, first)
+        module["f1"](z, y, second)
+        wide = [one.astype("float64") for one in (x, y, z)]
+        np.testing.assert_allclose(first, np.einsum("bihe,bjhe->bhij", wide[0], wide[1]), atol=1e-4)
+        np.testing.assert_allclose(second, np.einsum("bhif,bfhd->bihd", wide[2], wide[1]), atol=1e-4)
