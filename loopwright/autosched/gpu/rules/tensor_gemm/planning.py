@@ -1,4 +1,4 @@
-"""The plan of a product for tensor cores: which tile, in which order tiles are walked, and what the report says."""
+"""The plan of a product for tensor cores: which tile, in which order tiles are walked, what the report says of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from loopwright.autosched.decision import Choice, ChoiceKind, Decision, Roofline
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import const
 from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import is_tensor
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Matmul, Side
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import Size, Tile, seconds, slab_cycles, tiles_for
+from loopwright.ir import Buffer
 from loopwright.target import describe_gpu
 
 _SPLITS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -44,13 +46,14 @@ def with_figures(machine: GpuMachine) -> GpuMachine:
     return GpuMachine(replace(machine.gpu, **{name: getattr(usual, name) for name in names}))
 
 
-def plan_of(matmul: Matmul, machine: GpuMachine, result_itemsize: int) -> Plan:
+def plan_of(matmul: Matmul, machine: GpuMachine, result: Buffer) -> Plan:
     """The tile that should be fastest; NotWorthIt where there is none."""
     machine = with_figures(machine)
     if matmul.m <= _FEW_ROWS and matmul.n > matmul.m:
         matmul = matmul.transposed()
-    size = Size(matmul.m, matmul.n, matmul.k, matmul.batch, matmul.itemsize, result_itemsize)
-    tiles = tiles_for(size, machine, *[1 if side.is_k_major else 64 for side in matmul.sides])
+    size = Size(matmul.m, matmul.n, matmul.k, matmul.batch, matmul.itemsize, result.dtype.nbytes)
+    rows, columns = [1 if side.is_k_major else 64 for side in matmul.sides]
+    tiles = tiles_for(size, machine, rows, columns, not matmul.is_transposed and is_tensor(result))
     if not tiles:
         raise NotWorthIt("no tile of the product fits the threads and the memory of a block")
     counts = _splits_of(matmul, size)

@@ -17,7 +17,6 @@ from loopwright.autosched.gpu.rules.tensor_gemm.operands import schedule_first_c
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import note_plan, plan_of
 from loopwright.autosched.gpu.rules.tensor_gemm.split_sum import split_sum
 from loopwright.autosched.gpu.rules.tensor_gemm.steps import Steps
-from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.schedule import Schedule
 
@@ -44,7 +43,7 @@ class TensorGemm:
         assert matmul is not None
         last = entries[-1].facts
         assert last is not None
-        plan = plan_of(matmul, machine, bytes_of(last.dtype))
+        plan = plan_of(matmul, machine, last.write.buffer)
         chosen, epilogue = plan, sch.get_block(entries[1].name) if len(entries) > 1 else None
         if plan.splits > 1:
             plan, epilogue = split_sum(sch, plan, entries[1:], program, machine), None

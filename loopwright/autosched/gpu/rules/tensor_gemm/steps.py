@@ -8,14 +8,20 @@
                                                           D = epilogue of C                           role mma
 
 Loops of threads are bound before those of blocks: proofs are about one tile then, and take half the time. Sizes that
-are no multiples of the tile are padded; copies of padded operands are boxes that reach over the end of a tensor.
+are no multiples of the tile are padded; the copies of padded operands are boxes that reach over the end of a tensor.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import result_block, store_results
+from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import (
+    StagedResults,
+    chunk_of,
+    is_tensor,
+    result_block,
+    store_results,
+)
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Side
 from loopwright.autosched.gpu.rules.tensor_gemm.operands import shared_copies
 from loopwright.autosched.gpu.rules.tensor_gemm.planning import Plan
@@ -52,6 +58,7 @@ class Steps:
         copies, first_copies = shared_copies(sch, block, self.plan)
         is_padded = sch.get(block).writes[0].buffer is not matmul.facts.write.buffer
         last = result_block(sch, block, epilogue, is_padded)
+        staged = self._staged(last)
         for copy, side in zip(copies, matmul.sides, strict=True):
             if side.has_rows_across:
                 self._lay_out_rows(copy, side)
@@ -61,7 +68,10 @@ class Steps:
         sch.reverse_compute_at(last, over[-1])
         first = sch.decompose_reduction(block, slabs)
         self._lay_out_accumulators(block)
-        stored = store_results(sch, last, over[-1], self._dimensions(), matmul.is_transposed)
+        if staged is not None:
+            stored = staged.store(over[-1])
+        else:
+            stored = store_results(sch, last, over[-1], self._dimensions(), matmul.is_transposed)
         cleared = loops_below(sch, first, over[-1])[-6:-3]
         for loops in (threads, stored, cleared):
             for loop, axis in zip(loops, "zyx", strict=True):
@@ -77,10 +87,20 @@ class Steps:
             sch.annotate(slabs, "min_blocks_per_multiprocessor", self.tile.resident)
         for copy, side in zip(copies, matmul.sides, strict=True):
             self._copied(copy, side, slabs)
-        for part in (loops_below(sch, last, tiles)[0], loops_below(sch, first, tiles)[0], steps):
+        if staged is not None:
+            staged.annotate()
+        for part in (stored[0], cleared[0], steps):
             sch.annotate(part, "warp_role", _MMA)
         sch.annotate(pairs, "tensor_core", "wgmma")
         return first_copies
+
+    def _staged(self, last: BlockRV) -> StagedResults | None:
+        """Results on their way through shared memory; None where threads store them."""
+        result = self.sch.get(last).writes[0].buffer
+        chunk, slots = chunk_of(self.tile.columns, result.dtype.nbytes), self.tile.slots
+        if self.matmul.is_transposed or not slots or not chunk or not is_tensor(result):
+            return None
+        return StagedResults(self.sch, last, chunk, slots)
 
     # --- tiles ----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from math import ceil
 from typing import Final
 
 from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import staged_bytes
 
 SLAB_BYTES: Final = 128  # of a row of a tile: the widest swizzle
 GROUP_ROWS: Final = 64  # of a warpgroup
@@ -44,6 +45,8 @@ class Tile:
     columns: int
     stages: int
     resident: int
+    staged: int = 0  # bytes of results on their way to memory
+    slots: int = 0  # chunks of results that are there at once; 0: threads store them
 
     @property
     def groups(self) -> int:
@@ -52,7 +55,7 @@ class Tile:
 
     @property
     def threads(self) -> int:
-        return self.groups * GROUP_THREADS + _WARP
+        return self.groups * GROUP_THREADS + (2 * _WARP if self.slots else _WARP)
 
     @property
     def accumulators(self) -> int:
@@ -67,7 +70,7 @@ class Tile:
     @property
     def shared(self) -> int:
         """Bytes of shared memory."""
-        return self.stages * self.slab + _BARRIERS
+        return self.stages * self.slab + self.staged + _BARRIERS
 
     def text(self) -> str:
         return f"{self.rows} × {self.columns}"
@@ -112,7 +115,9 @@ class Size:
         return rows * columns * self.batch
 
 
-def tiles_for(size: Size, machine: GpuMachine, rows_multiple: int = 1, columns_multiple: int = 1) -> list[Tile]:
+def tiles_for(
+    size: Size, machine: GpuMachine, rows_multiple: int = 1, columns_multiple: int = 1, stores_boxes: bool = False
+) -> list[Tile]:
     """The tiles that the machine can run, each with as many stages as fit.
 
     Rows and columns are multiples of the given numbers: those of operands that lie along them in memory.
@@ -124,15 +129,16 @@ def tiles_for(size: Size, machine: GpuMachine, rows_multiple: int = 1, columns_m
                 rows = groups * GROUP_ROWS
                 if columns // 2 > _MOST_ACCUMULATORS or rows % rows_multiple or columns % columns_multiple:
                     continue
-                tile = Tile(rows, columns, 0, resident)
+                slots, staged = staged_bytes(rows, columns, size.result_itemsize) if stores_boxes else (0, 0)
+                tile = Tile(rows, columns, 0, resident, staged, slots)
                 room = machine.gpu.shared_memory_per_multiprocessor // resident - 1024  # 1 KiB is the system's
-                room = min(room, machine.shared_memory) - _BARRIERS
+                room = min(room, machine.shared_memory) - _BARRIERS - staged
                 slabs = ceil(size.k / size.slab)
                 stages = min(room // tile.slab, _MOST_STAGES, max(_LEAST_STAGES, slabs * 2))
                 registers = machine.gpu.registers_per_multiprocessor // resident // tile.threads
                 fits = tile.threads <= machine.max_threads and registers >= tile.accumulators + _OTHER_REGISTERS
                 if stages >= _LEAST_STAGES + resident - 1 and fits:
-                    result.append(Tile(rows, columns, stages, resident))
+                    result.append(replace(tile, stages=stages))
     return result
 
 
@@ -157,7 +163,7 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> flo
 
 
 def slab_cycles(tile: Tile, size: Size, machine: GpuMachine) -> float:
-    """Cycles in which warpgroups multiply a slab: those of tensor cores, or of the shared memory that they read."""
+    """Cycles in which the warpgroups of a multiprocessor multiply a slab: of tensor cores, or of shared memory."""
     rate = _OF_PEAK * machine.matrix_flops * (2 / size.itemsize) / machine.multiprocessors / _CLOCK
     arithmetic = 2.0 * tile.rows * tile.columns * size.slab / rate
     reads = tile.groups * (GROUP_ROWS + tile.columns) * SLAB_BYTES
