@@ -34,6 +34,7 @@ from loopwright.ir import (
     const,
     structural_equal,
     substitute,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma, widths
@@ -138,7 +139,7 @@ def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct
         facts.bind(var, Range(0, extent))
     axes = _axes_of(group * _GROUP + warp * 32 + row * 4 + column, threads)
     axes = {var: facts.simplify(value) for var, value in axes.items()}
-    counted = _counted(store, loops, axes, facts)
+    counted = _counted(store, loops, axes, (warp, row, column), facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
@@ -216,14 +217,18 @@ def _sides(store: BufferStore) -> tuple[BufferLoad, BufferLoad] | None:
     return None
 
 
-def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], facts: Analyzer) -> _Loops:
-    """What each loop counts, as its accumulators lie."""
+def _counted(
+    store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], lanes: tuple[Var, ...], facts: Analyzer
+) -> _Loops:
+    """What each loop counts, as its accumulators lie: from the same place on in all threads of a warpgroup."""
     flat = facts.simplify(substitute(_flat(store.buffer, store.indices), named))
     variables = [loop.loop_var for loop in loops]
     linear = linear_coefficients(flat, variables, facts)
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
+    if linear is not None and uses_var(linear[1], lambda var: var in lanes):
+        raise Differs("its accumulators begin at another place in each thread")
     by_step = dict(zip(steps, variables, strict=True))
     for step, extent in ((2, 2), (1, 2)):
         if _extent(_loop_of(loops, by_step[step])) != extent:

@@ -148,9 +148,16 @@ CASES = {
     "beyond the end, along K": Case(130, 40, 88, "nt", ("bfloat16", "bfloat16", "float16"), epilogue="residual"),
     "odd rows": Case(101, 71, 77, "nt", epilogue="residual"),
     "odd rows across": Case(101, 71, 77, "tn", ("bfloat16", "bfloat16", "float32")),
-    "two rows": Case(2, 136, 128, epilogue="bias relu"),
+    "three rows": Case(3, 136, 128, epilogue="bias relu"),
+    "three columns": Case(136, 3, 128, epilogue="bias relu"),
     "few rows": Case(16, 128, 128, "nn"),
     "few columns": Case(128, 8, 64, "tn"),
+    "fewer rows than a tile": Case(40, 40, 64),
+    "fewer rows than two warpgroups": Case(72, 200, 64, choices={"0.tile": SQUARE}),
+    "fewer columns than a tile": Case(200, 72, 64, choices={"0.tile": SQUARE}),
+    "fewer rows and columns": Case(36, 200, 64, "nt", ("float16", "float16", "float32"), choices={"0.tile": WIDE}),
+    "fewer columns than a box": Case(72, 40, 64, "tn", choices={"0.tile": WIDE}),
+    "small": Case(20, 20, 64, epilogue="bias relu"),
     "batch": Case(72, 64, 64, a_batch=(3,), b_batch=(3,)),
     "batches, one of A alone": Case(64, 40, 72, "tn", a_batch=(2, 2), epilogue="bias relu"),
     "batch of few rows": Case(5, 65, 77, "tn", a_batch=(2,), b_batch=(2,)),
@@ -258,12 +265,14 @@ def test_tiles_fit_shared_memory_and_registers():
         (Case(128, 128, 128), "cuda -model=emulated -arch=sm_90"),
         (Case(1, 128, 128), EMULATED),  # a GEMV
         (Case(64, 64, 8), EMULATED),  # less than one wgmma
+        (Case(16, 16, 64), EMULATED),
+        (Case(2, 128, 128), EMULATED),
     ],
 )
 def test_what_is_left_to_other_rules(case, target):
     plan = autosched.apply(case.tensors(), target)
     assert "tensor gemm" not in [decision.rule for decision in plan.decisions], plan.explain()
-    if case.m == 1:
+    if case.m <= 2:
         case.check(lw.build(plan.mod, target=target), case.given())
 
 
