@@ -83,6 +83,8 @@ class Steps:
         if self.plan.blocks:
             sch.annotate(tiles, "resident_blocks", self.plan.blocks)
         sch.annotate(slabs, "warp_role_stages", self.tile.stages)
+        if self.tile.resident > 1:
+            sch.annotate(slabs, "min_blocks_per_multiprocessor", self.tile.resident)
         for copy, side in zip(copies, matmul.sides, strict=True):
             self._copied(copy, side, slabs)
         if staged is not None:

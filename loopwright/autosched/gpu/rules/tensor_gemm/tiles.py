@@ -1,8 +1,8 @@
 """Tiles: how much of a product a block computes, slab by slab, and which choice should be fastest.
 
-    rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
-    columns = 16 … 256
-    slab    = 128 bytes along K        `stages` of them in shared memory
+rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
+columns = 16 … 256
+slab    = 128 bytes along K        `stages` of them in shared memory
 """
 
 from __future__ import annotations
