@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
@@ -67,6 +68,7 @@ from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
 _MULTIPLE: Final = 16  # bytes of a row of a box
+_LINE: Final = 128  # bytes of shared memory, at a multiple of which a box begins; swizzles repeat after eight of theirs
 
 
 class TensorCopies(NamedTuple):
@@ -124,12 +126,12 @@ def with_tensor_stores(
     return TensorCopies(stores.written(statement, is_of_warp=False), stores.maps)
 
 
-def stored_boxes(statement: Stmt, sources: frozenset[Var]) -> dict[Var, Buffer]:
+def stored_boxes(statement: Stmt, sources: frozenset[Var], swizzles: Mapping[Var, int]) -> dict[Var, Buffer]:
     """The sources of which the statement stores boxes, by one thread."""
     result: dict[Var, Buffer] = {}
     for choice in collect_statements(statement, IfThenElse):
         for nest in _nests(choice):
-            box = _box_of(nest, {})
+            box = _box_of(nest, swizzles)
             if box is not None and box.is_stored and box.shared.data in sources:
                 result[box.shared.data] = box.shared
     return result
@@ -236,12 +238,15 @@ def _box_of(nest: Stmt, swizzles: Mapping[Var, int]) -> Box | None:
         return None
     if not all([_is_inside(condition, indices, tensor.buffer.shape, facts) for condition in conditions]):
         return None
-    along = _box_loops(loops, indices, shared, facts, swizzles.get(shared.buffer.data, 0))
+    swizzle = swizzles.get(shared.buffer.data, 0)
+    along = _box_loops(loops, indices, shared, facts, swizzle)
     if along is None:
         return None
     first = {loop.loop_var: loop.min for loop in along.values()}
     outside = Analyzer()
     at = tuple([outside.simplify(substitute(index, first)) for index in shared.indices])
+    if not _is_aligned(shared.buffer, at, max(_LINE, 8 * swizzle), facts):
+        return None
     return Box(
         tensor.buffer,
         shared.buffer,
@@ -276,6 +281,13 @@ def _box_loops(
     row = result.get(len(indices) - 1)
     width = 0 if row is None else _count(row) * shared.buffer.dtype.nbytes
     return None if width % _MULTIPLE or width == 0 or (swizzle and width != swizzle) else result
+
+
+def _is_aligned(buffer: Buffer, at: tuple[Expr, ...], bytes: int, facts: Analyzer) -> bool:
+    """Whether an element of each slot of the memory lies at a multiple of so many bytes."""
+    slot = prod([extent.value if isinstance(extent, IntImm) else 1 for extent in buffer.shape]) * buffer.dtype.nbytes
+    begin = facts.simplify(_flat(buffer, at) * buffer.dtype.nbytes % bytes)
+    return slot % bytes == 0 and facts.can_prove_equal(begin, 0)
 
 
 def _count(loop: For) -> int:

@@ -176,7 +176,8 @@ class RoleLoop:
         """Memory that tensor cores read, or of which boxes are stored, and in how many bytes its lines are swizzled."""
         tiles = tiles_of_warpgroups(self.loop)
         for part in self.parts:
-            tiles |= stored_boxes(part.body, frozenset(self.staged))
+            lines = {buffer.data: swizzle_of(buffer) for buffer in buffers_in(part.body) if buffer.data in self.staged}
+            tiles |= stored_boxes(part.body, frozenset(self.staged), lines)
         return {data: swizzle_of(buffer) for data, buffer in tiles.items() if data in self.staged}
 
     def of_role(self, name: str) -> Stmt | None:
@@ -205,9 +206,10 @@ class RoleLoop:
             if part.role.threads == LANES:
                 copies = with_tensor_copies(body, handed, self.nest.stored, first, swizzles, full)
                 self.nest.launch.maps += copies.maps
-                body = with_bulk_copies(copies.statement, handed, self.nest.stored, self.nest.thread, begin, full)
+                in_lines = handed - {data for data, bytes in swizzles.items() if bytes}  # bulk copies know no swizzle
+                body = with_bulk_copies(copies.statement, in_lines, self.nest.stored, self.nest.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
-            if any([stored_boxes(other.body, handed) for other in self.parts]):
+            if any([stored_boxes(other.body, handed, swizzles) for other in self.parts]):
                 arrive = seq([Evaluate(fence_proxy_async()), arrive])  # before it, the copy engine sees no stores
             body = after_last(body, handed, arrive)
             empty = self._barrier(self.numbers["empty", part.role.name], slot)
