@@ -24,8 +24,10 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Evaluate,
+    Expr,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     PrimFunc,
     SeqStmt,
@@ -37,6 +39,7 @@ from loopwright.ir import (
     const,
     deep,
     seq,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
@@ -45,6 +48,7 @@ from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.parts.warpgroup_products import (
     PENDING,
+    WARPGROUP,
     WGMMA,
     Differs,
     tiles_of_warpgroups,
@@ -83,6 +87,7 @@ class _UseWarpgroups(StmtRewriter):
     def __init__(self) -> None:
         self.threads: list[AttrStmt] = []
         self.accumulators: dict[Buffer, None] = {}  # of the role
+        self.count: Expr | None = None  # of threads, those of the role
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         if node.attr_key == PENDING:
@@ -90,12 +95,25 @@ class _UseWarpgroups(StmtRewriter):
             return seq([self.wait(node.value.value), self.visit(node.body)])
         if role_of(node) is not None:
             self.accumulators = {}
+            self.count, around = node.value, self.count
+            result = self.rebuild(node)
+            self.count = around
+            return result
         if not tag_of(node).startswith("threadIdx"):
             return self.rebuild(node)
         self.threads.append(node)
         result = self.rebuild(node)
         self.threads.pop()
         return result
+
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        if not any_statement(node.then_case, lambda case: role_of(case) is not None):
+            loop = next((loop for loop in collect_statements(node, For) if core_of(loop) is not None), None)
+            variables = [axis_of(launch).var for launch in self.threads]
+            if loop is not None and uses_var(node.condition, variables.__contains__):
+                problem = f"threads of a warpgroup would skip it where {node.condition} does not hold"
+                raise NotForTensorCores(loop, problem, "let all threads of the role run the loop")
+        return self.rebuild(node)
 
     def visit_For(self, loop: For) -> Stmt:
         return seq([self.group(loop), self.wait(0)]) if _is_for_cores(loop) else self.rebuild(loop)
@@ -128,7 +146,10 @@ class _UseWarpgroups(StmtRewriter):
         if axes != ["threadIdx.x"]:
             problem = f"threads lie along {', '.join(axes) or 'no axis'}, and those of warpgroups along threadIdx.x"
             raise NotForTensorCores(nests[0], problem, "give the loops to a role, whose threads are counted along x")
-        thread = axis_of(self.threads[0]).var
+        thread, count = axis_of(self.threads[0]).var, self.count or axis_of(self.threads[0]).extent
+        if not isinstance(count, IntImm) or count.value % WARPGROUP:
+            problem = f"{count} threads run it, which are no whole warpgroups"
+            raise NotForTensorCores(nests[0], problem, f"give it to a multiple of {WARPGROUP} threads")
         calls = _Calls(thread)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)

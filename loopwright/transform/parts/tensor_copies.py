@@ -11,16 +11,18 @@
 The loops count through the box, each along a dimension of its own, and the box lies in shared memory row by row.
 Conditions ask whether an index is inside the tensor: what is outside arrives as zeros. Loops further out stay: each of
 their iterations copies a box. As a copy is there only when its barrier says so, the role touches its target nowhere
-else, and the kernel stores nothing to its source.
+else, and the kernel stores nothing to its source. A box is in the tensor at some time after it is stored, so that the
+kernel has no other access to that tensor; where iterations may store to one element, they wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from math import prod
+from collections.abc import Callable, Mapping, Sequence
+from math import copysign, prod
 from typing import Final, NamedTuple
 
+from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
@@ -58,6 +60,7 @@ from loopwright.ir.intrinsics import address_of
 from loopwright.ir.tensor_copy_intrinsics import (
     MOST_DIMENSIONS,
     bulk_commit_group,
+    bulk_wait_group,
     bulk_wait_group_read,
     tensor_copy_async,
     tensor_map,
@@ -107,20 +110,29 @@ def with_tensor_copies(
 
 
 def with_tensor_stores(
-    statement: Stmt, sources: frozenset[Var], thread: Expr, swizzles: Mapping[Var, int]
+    statement: Stmt,
+    sources: frozenset[Var],
+    tensors: frozenset[Var],
+    thread: Expr,
+    swizzles: Mapping[Var, int],
+    around: Sequence[For],
 ) -> TensorCopies:
     """The statement, with stores of boxes for the nests of its first thread that read the sources.
 
-    The thread goes on when the sources have been read.
+    The kernel has one access to each of the `tensors`; `around` are the loops of a block around the statement. The
+    thread goes on when the sources have been read, or when the box is there, where a later one may overwrite it.
     """
 
     def call(box: Box, name: Var) -> Stmt:
         store = Evaluate(tensor_store_async(name, box.address, *box.coordinates))
-        return seq([store, Evaluate(bulk_commit_group()), Evaluate(bulk_wait_group_read(0))])
+        wait = bulk_wait_group_read(0) if _are_apart(box, [*around, *box.outer]) else bulk_wait_group(0)
+        return seq([store, Evaluate(bulk_commit_group()), Evaluate(wait)])
 
     def copied(nest: Stmt) -> Box | None:
         box = _box_of(nest, swizzles)
-        return box if box is not None and box.is_stored and box.shared.data in sources else None
+        if box is None or not box.is_stored or box.tensor.data not in tensors:
+            return None
+        return box if box.shared.data in sources else None
 
     stores = _Copies(thread, swizzles, copied, call)
     return TensorCopies(stores.written(statement, is_of_warp=False), stores.maps)
@@ -191,6 +203,21 @@ class _Copies:
             kind = ForKind.UNROLLED if loop.kind is ForKind.VECTORIZED else loop.kind
             result = loop.with_(body=result, kind=kind)
         return result
+
+
+def _are_apart(box: Box, loops: Sequence[For]) -> bool:
+    """Whether no two iterations of the loops reach one element of the tensor."""
+    facts = Analyzer()
+    for loop in loops:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    variables = {loop.loop_var for loop in loops}
+    numbers: list[Expr] = []  # of the boxes that tile the tensor along each dimension
+    for begin, extent in zip(box.coordinates, box.extents, strict=True):
+        if uses_var(facts.simplify(begin % extent), variables.__contains__):
+            return False
+        numbers.append(facts.simplify(begin // extent))
+    around = [Loop(loop.loop_var, loop.min, loop.extent) for loop in loops]
+    return not any([carries(around, depth, numbers, []) for depth in range(len(around))])
 
 
 def _nests(choice: IfThenElse) -> list[Stmt]:
@@ -315,7 +342,7 @@ def _choice(value: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _is_zero(value: Expr) -> bool:
-    return isinstance(value, (IntImm, FloatImm)) and value.value == 0
+    return isinstance(value, (IntImm, FloatImm)) and value.value == 0 and copysign(1, value.value) > 0
 
 
 def _terms(condition: Expr) -> list[Expr]:

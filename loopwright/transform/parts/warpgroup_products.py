@@ -41,7 +41,7 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma
 WGMMA: Final = "wgmma"  # what such a loop is annotated with
 # Marks statements that come when all groups of products but the last so many are done.
 PENDING: Final = "pending_products"
-_GROUP: Final = 128  # threads of a warpgroup
+WARPGROUP: Final = 128  # threads of a warpgroup
 _TILE: Final = 64  # rows of D; elements of a row that runs along M or N
 _STEP: Final = 8  # columns of D from one pair of a thread to the next
 
@@ -133,7 +133,7 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
     for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
         facts.bind(var, Range(0, extent))
-    number = (group * _GROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
+    number = (group * WARPGROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
     counted = _counted(store, loops, {thread: number}, facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
@@ -143,7 +143,7 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     named: dict[Var, Expr] = {thread: number, counted.pairs: near.astype(counted.pairs.dtype)}
     counted = counted._replace(warp=warp, row=row, column=column)
     first: dict[Var, Expr] = {inner.loop_var: inner.min for inner in loops}
-    first[thread] = thread // _GROUP * _GROUP
+    first[thread] = thread // WARPGROUP * WARPGROUP
     a, b = sides
     if _moves(a, named, counted, facts)[counted.rows] == 0:
         a, b = b, a

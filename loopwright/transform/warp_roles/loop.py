@@ -198,7 +198,8 @@ class RoleLoop:
         handed, swizzles = self._handed(part), self.swizzles
         body = part.body
         if part.role.threads == LANES:
-            stores = with_tensor_stores(body, frozenset(self.staged) - handed, first, swizzles)
+            sources, around = frozenset(self.staged) - handed, [*self.nest.loops_around(self.loop), self.loop]
+            stores = with_tensor_stores(body, sources, self.nest.accessed_once, first, swizzles, around)
             self.nest.launch.maps += stores.maps
             body = stores.statement
         if handed:
