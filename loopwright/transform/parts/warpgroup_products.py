@@ -34,6 +34,7 @@ from loopwright.ir import (
     const,
     structural_equal,
     substitute,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma, widths
@@ -96,6 +97,12 @@ class _Loops(NamedTuple):
         return self.far, self.near, self.rows, self.columns, self.k, self.warp, self.row, self.column
 
 
+def accumulators_of_warpgroups(body: Stmt) -> frozenset[Var]:
+    """The memory to which warpgroups add products."""
+    stores = [_innermost(loop)[0] for loop in collect_statements(body, For) if core_of(loop) == WGMMA]
+    return frozenset([store.buffer.data for store in stores if store is not None])
+
+
 def shared_operands(loop: For) -> list[Buffer]:
     """The shared memory that a nest reads."""
     store, _ = _innermost(loop)
@@ -135,6 +142,9 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
         facts.bind(var, Range(0, extent))
     number = (group * WARPGROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
     counted = _counted(store, loops, {thread: number}, facts)
+    flat = facts.simplify(substitute(_flat(store.buffer, store.indices), {thread: number}))
+    if uses_var(flat, {group, warp, row, column}.__contains__):
+        raise Differs("its accumulators lie elsewhere in other threads")
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
@@ -149,8 +159,11 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
         a, b = b, a
     kinds = [_kind_of(side) for side in (a, b)]
     kind = OPERAND_KINDS[kinds[0]]
+    if OPERAND_KINDS[kinds[1]].family != kind.family:
+        raise Differs(f"tensor cores do not multiply {a.dtype} by {b.dtype}")
     if n not in widths(kind) or _extent(_loop_of(loops, counted.k)) != kind.k:
-        wanted = f"a multiple of 8 columns up to 256 and {kind.k} of K"
+        columns = "8, 16, 24 or a multiple of 16" if 40 not in widths(kind) else "a multiple of 8"
+        wanted = f"{columns} columns up to 256 and {kind.k} of K"
         raise Differs(f"it has {n} columns and {_extent(_loop_of(loops, counted.k))} of K, not {wanted}")
     if store.buffer.dtype is not kind.accumulator:
         raise Differs(f"it adds up {store.buffer.dtype}, and of {kinds[0]} tensor cores add up {kind.accumulator}")
@@ -197,6 +210,8 @@ def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], f
     variables = [loop.loop_var for loop in loops]
     linear = linear_coefficients(flat, variables, facts)
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
+    if steps and _extent(loops[0]) == 1:
+        steps[0] = 4  # of one pair of columns nothing tells how far the next one is
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
     by_step = dict(zip(steps, variables, strict=True))
@@ -232,7 +247,7 @@ def _operand(
             wanted = k if var is counted.k else outer.get(var, 0) * each
             if var is counted.far and far is not None:
                 wanted = far
-            if moved[var] != wanted and not (var is counted.far and facts.can_prove_equal(var, 0)):
+            if moved[var] != wanted and not facts.can_prove_equal(var, 0):
                 return False
         return True
 
@@ -260,10 +275,10 @@ def _moves(side: BufferLoad, named: dict[Var, Expr], counted: _Loops, facts: Ana
 
 
 def _kind_of(side: BufferLoad) -> str:
-    name = "tfloat32" if str(side.dtype) == "float32" else str(side.dtype)
-    if name not in OPERAND_KINDS:
-        raise Differs(f"tensor cores do not multiply {side.dtype}")
-    return name
+    for name, kind in OPERAND_KINDS.items():
+        if kind.dtype is side.dtype:
+            return name
+    raise Differs(f"tensor cores do not multiply {side.dtype}")
 
 
 def _flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
-from loopwright.analysis.warp_roles import STAGES, Role, role_of, stages_of
+from loopwright.analysis.warp_roles import STAGES, Role, core_of, role_of, stages_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -32,6 +32,7 @@ from loopwright.ir import (
     StringImm,
     Var,
     collect,
+    collect_statements,
     const,
     decl_buffer,
     seq,
@@ -43,7 +44,12 @@ from loopwright.ir.warpgroup_intrinsics import fence_proxy_async
 from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.tensor_copies import stored_boxes, with_tensor_copies, with_tensor_stores
-from loopwright.transform.parts.warpgroup_products import PENDING, swizzle_of, tiles_of_warpgroups
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    accumulators_of_warpgroups,
+    swizzle_of,
+    tiles_of_warpgroups,
+)
 from loopwright.transform.warp_roles.errors import CannotSpecialize
 from loopwright.transform.warp_roles.part import Part, buffers_in
 from loopwright.transform.warp_roles.places import after_last, before_first
@@ -259,9 +265,18 @@ class RoleLoop:
         return seq([BufferStore(self.turn, value, (const(k),)) for k, value in enumerate(values)])
 
     def _is_late(self, part: Part) -> bool:
-        """Whether tiles may be free one iteration later: tensor cores then go on without a break."""
+        """Whether tiles may be free one iteration later: tensor cores then go on without a break.
+
+        Nothing else touches the accumulators meanwhile.
+        """
         has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
-        return self.stages > 1 and has_iterations and bool(tiles_of_warpgroups(part.body))
+        if self.stages < 2 or not has_iterations or not tiles_of_warpgroups(part.body):
+            return False
+        nests = [loop for loop in collect_statements(part.body, For) if core_of(loop) is not None]
+        added = [buffer for nest in nests for buffer in buffers_in(nest)]
+        accumulators = accumulators_of_warpgroups(part.body)
+        counts = [sum([buffer.data in accumulators for buffer in each]) for each in (buffers_in(part.body), added)]
+        return counts[0] == counts[1]
 
     def _late(self, empty: Expr, slot: Expr) -> Stmt:
         """The slot of the iteration before is free when its group of multiplications is done."""
