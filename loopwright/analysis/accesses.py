@@ -192,6 +192,7 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         # Through pointers, where every pointer to that memory is followed.
         self.pointers: Sequence[Access] = [] if walk.has_threads else walk.pointers
+        self._by_calls: Sequence[Access] = walk.pointers
         self.handoffs: Sequence[Access] = walk.handoffs  # between blocks; their memory counts as unknown
         self.addresses: Sequence[Access] = walk.addresses  # elements whose address is taken
         self.windows: Sequence[Window] = walk.windows
@@ -207,6 +208,7 @@ class Program:
         self.constants = walk.constants
         self.handed_off: set[Var] = walk.handed_off - walk.unknown - walk.pointed  # of which `handoffs` tell the rest
         self.unknown: set[Var] = walk.unknown | walk.pointed | walk.handed_off
+        self._unfollowed: set[Var] = walk.unknown | walk.handed_off
         self.opaque: set[Var] = (
             self.unknown if walk.has_threads else walk.unknown | walk.handed_off
         )  # of which `pointers` do not tell all
@@ -259,6 +261,12 @@ class Program:
             for result in [symbols(item.loops)]
         ]
         self.barriers = [item._replace(exact=item.exact and not symbols(item.loops).loops) for item in self.barriers]
+
+    def is_left_alone(self, buffer: Buffer, loop: Loop) -> bool:
+        """Whether no call in the loop touches the buffer, and every one outside is known, though threads run them."""
+        if buffer.data in self._unfollowed:
+            return False
+        return all([access.cell[0] is not buffer or loop not in access.loops for access in self._by_calls])
 
     def owners(self, buffer: Buffer) -> tuple[str | Var, ...]:
         """The thread axes whose every index has the memory of its own, though it is allocated outside their loops.

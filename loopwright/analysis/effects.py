@@ -62,6 +62,7 @@ from loopwright.ir import (
     is_no_op,
     pre_order_visit,
 )
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS, READS
 
 _ANYTHING: Final = frozenset(
     f"tir.{name}"
@@ -89,7 +90,14 @@ CHANGES: Final = BufferStore(OUTSIDE, const(0), ())
 HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.ret", "tir.tvm_storage_sync"})
 
 # The arguments of calls of the machine that point to memory which is only read there.
-_SOURCES: Final = {"tir.bulk_copy_async": (1,), "tir.ptx_cp_async": (2,)}
+_SOURCES: Final = {
+    "tir.bulk_copy_async": (1,),
+    "tir.ptx_cp_async": (2,),
+    **{
+        name: tuple([position for position, does in operands.items() if does == READS])
+        for name, operands in MATRIX_OPERANDS.items()
+    },
+}
 
 READ: Final = 1  # what a pointer is for, as in `access_ptr`
 WRITE: Final = 2

@@ -19,6 +19,7 @@ from loopwright.codegen.source.c.function import Launch
 from loopwright.codegen.source.cuda.errors import NoCppCompiler
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED
 from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
+from loopwright.codegen.source.cuda.matrix_calls import uses_matrices
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.ir import PrimFunc
 from loopwright.runtime.dtype import DataType
@@ -65,6 +66,7 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     text = kernels.text.replace(dynamic, f"    unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();")
     parts = [
         '#include "emulation.h"',
+        *['#include "matrices.h"'] * uses_matrices(kernels.text),
         '#line 1 "kernels.cu"',
         text,
         "typedef int int32_t;",
@@ -133,7 +135,8 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
     """The library of the kernels in `unit` and of the C functions in `host`, which launch them."""
     compiler = find_cpp_compiler()
     folder = files("loopwright.codegen.source.cuda") / "emulation"
-    header, runtime = [(folder / name).read_text(encoding="utf-8") for name in ("emulation.h", "emulation.cpp")]
+    names = ("emulation.h", "matrices.h", "emulation.cpp")
+    header, matrices, runtime = [(folder / name).read_text(encoding="utf-8") for name in names]
     flags = [*_FLAGS, *host_flags(cpu)]
     common = [*compiler, *flags, cpu.triple, cpu.name, cpu.llvm_features]
 
@@ -142,10 +145,10 @@ def compile_emulated(unit: str, host: str, cpu: CpuDescription) -> Path:
         run_command([*compiler, *flags, "-c", str(work / "emulation.cpp"), "-o", str(result)])
 
     def make(work: Path, result: Path) -> None:
-        for name, text in {"emulation.h": header, "kernels.cpp": unit, "host.c": host}.items():
+        for name, text in {"emulation.h": header, "matrices.h": matrices, "kernels.cpp": unit, "host.c": host}.items():
             (work / name).write_text(text, encoding="utf-8")
         object_file = cached_library("emulation", [runtime, *common], compiler[0], make_runtime, ".o")
         sources = ["-x", "c++", str(work / "kernels.cpp"), "-x", "c", str(work / "host.c"), "-x", "none"]
         run_command([*compiler, *flags, "-shared", *sources, str(object_file), "-o", str(result), "-lm"])
 
-    return cached_library("cuda", [unit, host, header, runtime, *common], compiler[0], make)
+    return cached_library("cuda", [unit, host, header, matrices, runtime, *common], compiler[0], make)

@@ -16,6 +16,7 @@ from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE, ASYN
 from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
 from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
+from loopwright.codegen.source.cuda.matrix_calls import MATRIX_CALLS, MATRIX_POINTERS
 from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
@@ -38,7 +39,7 @@ _SHUFFLES: Final = {
     "tvm_warp_shuffle_xor": "__shfl_xor_sync",
 }
 # The arguments of instructions that point to memory whose beginning they want to be aligned.
-_WIDE_ARGUMENTS: Final = {"tir.bulk_copy_async": (0,), "tir.ptx_cp_async": (0,)}
+_WIDE_ARGUMENTS: Final = {"tir.bulk_copy_async": (0,), "tir.ptx_cp_async": (0,), **MATRIX_POINTERS}
 _SUMS: Final = (ir.Add, ir.Sub, ir.Mul)
 _REGISTER_BYTES: Final = 255 * 4  # of one thread
 _LONGEST_UNROLLED: Final = 64
@@ -253,6 +254,12 @@ class KernelWriter(MemoryWriter):
             self.has_barriers = True
             self.needs.setdefault(name, (node, COPY_ARCHITECTURE))
             return GROUP_CALLS[name](self, node)
+        if name in MATRIX_CALLS:
+            self.has_barriers = True  # of the lanes of a warp
+            code, architecture = MATRIX_CALLS[name](self, node)
+            if architecture > self.needs.get(name, (node, 0))[1]:
+                self.needs[name] = (node, architecture)
+            return code
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":

@@ -491,6 +491,7 @@ unsigned lw_running_lanes(void) {
     return result;
 }
 unsigned char *lw_dynamic_shared(void) { return dynamic_memory.data(); }
+int lw_is_shared(const void *from, long long bytes) { return is_shared((const unsigned char *)from, bytes); }
 
 void lw_trap(int line) {
     snprintf(
