@@ -20,7 +20,7 @@ from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
-from loopwright.analysis.thread_axes import has_threads, is_per, is_virtual_tag, scope_of
+from loopwright.analysis.thread_axes import has_threads, is_per, is_virtual_tag, is_warp_call, scope_of
 from loopwright.analysis.thread_regions import Regions, write_regions
 from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, constant, inequalities
 from loopwright.arith.affine_reader import Affine
@@ -54,6 +54,7 @@ from loopwright.ir import (
 )
 from loopwright.ir.annotations import ASSUMED_SIZES
 from loopwright.ir.machine_intrinsics import HANDOFFS
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
@@ -192,7 +193,8 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         # Through pointers, where every pointer to that memory is followed.
         self.pointers: Sequence[Access] = [] if walk.has_threads else walk.pointers
-        self._by_calls: Sequence[Access] = walk.pointers
+        # The same, of threads as well.
+        self.by_calls: Sequence[Access] = walk.pointers
         self.handoffs: Sequence[Access] = walk.handoffs  # between blocks; their memory counts as unknown
         self.addresses: Sequence[Access] = walk.addresses  # elements whose address is taken
         self.windows: Sequence[Window] = walk.windows
@@ -209,6 +211,11 @@ class Program:
         self.handed_off: set[Var] = walk.handed_off - walk.unknown - walk.pointed  # of which `handoffs` tell the rest
         self.unknown: set[Var] = walk.unknown | walk.pointed | walk.handed_off
         self._unfollowed: set[Var] = walk.unknown | walk.handed_off
+        # Memory that nothing but matrix instructions has pointers to: `by_calls` tells what they do there.
+        self.of_matrices: set[Var] = walk.pointed - self._unfollowed
+        for access in walk.pointers:
+            if not is_warp_call(access.instance.statement):
+                self.of_matrices.discard(access.cell[0].data)
         self.opaque: set[Var] = (
             self.unknown if walk.has_threads else walk.unknown | walk.handed_off
         )  # of which `pointers` do not tell all
@@ -266,7 +273,7 @@ class Program:
         """Whether no call in the loop touches the buffer, and every one outside is known, though threads run them."""
         if buffer.data in self._unfollowed:
             return False
-        return all([access.cell[0] is not buffer or loop not in access.loops for access in self._by_calls])
+        return all([access.cell[0] is not buffer or loop not in access.loops for access in self.by_calls])
 
     def owners(self, buffer: Buffer) -> tuple[str | Var, ...]:
         """The thread axes whose every index has the memory of its own, though it is allocated outside their loops.
@@ -402,6 +409,7 @@ class _AccessWalk(InstanceWalk):
         for buffer in arguments:
             self._own(buffer)
             self._buffers[buffer.data] = buffer
+        self._asked = _ANY  # what a pointer in this argument is for
         self._handed: dict[Var, int] | None = None  # pointers in the statement → what they are for
         self.effects: list[Call] = []
         self.calls: list[Access] = []
@@ -541,7 +549,7 @@ class _AccessWalk(InstanceWalk):
             self._visit_indices(load)
             self.addresses.append(self._access(load))
             self._call_by_name(load.buffer)
-            self._hand(load.buffer.data, _ANY)
+            self._hand(load.buffer.data, self._asked)
         elif name == "tir.tvm_access_ptr" and isinstance(call.args[1], Var) and isinstance(call.args[4], IntImm):
             self.visit(call.args[2])
             self.visit(call.args[3])
@@ -552,8 +560,11 @@ class _AccessWalk(InstanceWalk):
             if name in HANDOFFS and _is_address(pointer := call.args[0]):
                 self._hand_off(call, pointer.args[0])
                 rest = call.args[1:]
-            for argument in rest:
+            operands = MATRIX_OPERANDS.get(name, {})
+            for position, argument in enumerate(rest):
+                self._asked = operands.get(position, _ANY)
                 self.visit(argument)
+            self._asked = _ANY
             if isinstance(call.op, GlobalVar) and name in self.functions:
                 self._look_into(self.functions[name], call)
             if not is_pure_call(call) and name not in HARMLESS:
@@ -607,7 +618,7 @@ class _AccessWalk(InstanceWalk):
 
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
-            self._hand(var, _ANY)
+            self._hand(var, self._asked)
         elif self.binders.get(var, self.place) is not self.place:
             (self.place.indexed if self._indexing else self.place.outer)[var] = None
 

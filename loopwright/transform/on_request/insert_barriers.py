@@ -144,6 +144,11 @@ class _Kernel:
         for access in program.handoffs:
             assert access.call is not None
             self.by_node.setdefault(access.call, []).append(access)
+        for access in program.by_calls:
+            statement = access.instance.statement
+            if access.cell[0].data in program.of_matrices and isinstance(statement, Evaluate):
+                access.exact = False  # a lane touches some of these cells
+                self.by_node.setdefault(statement.value, []).append(access)
         self.open: dict[Earlier, None] = {}
         self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads

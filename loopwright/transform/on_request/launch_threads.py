@@ -28,11 +28,13 @@ from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
     has_threads,
+    has_warp_call,
     is_barrier,
     is_block_tag,
     is_of_block,
     is_thread_tag,
     is_virtual_tag,
+    is_warp_call,
     scope_of,
     tag_of,
 )
@@ -46,7 +48,9 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     DeclBuffer,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -81,6 +85,8 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
 
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
+_WARP_AXIS: Final = "threadIdx.x"  # along which the lanes of a warp lie side by side
+_WARP: Final = 32
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
@@ -316,7 +322,10 @@ class _Inside(Rewriter):
         if isinstance(statement, AttrStmt) and (role := role_of(statement)) is not None:
             return self.in_role(role, statement, running)
         if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
-            return self.guarded(statement, running)
+            if is_warp_call(statement):
+                return self.of_warp(statement, running)
+            if _WARP_AXIS in running or not has_warp_call(statement):
+                return self.guarded(statement, running)
         if isinstance(statement, SeqStmt):
             if any([is_block_tag(tag_of(part)) for part in statement.seq]):
                 raise NotALaunch(
@@ -427,6 +436,23 @@ class _Inside(Rewriter):
         var = Var(loop.loop_var.name, loop.loop_var.dtype)
         self.values[loop.loop_var] = var
         return For(var, self.visit(loop.min), self.visit(loop.extent), ForKind.SERIAL, self.visit(loop.body))
+
+    def of_warp(self, statement: Stmt, running: frozenset[str]) -> Stmt:
+        """An instruction of all lanes of a warp: the first 32 threads along x, where no loop over them is around it."""
+        if _WARP_AXIS in running:
+            return self.guarded(statement, running)
+        assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+        extent = self.kernel.extents.get(_WARP_AXIS)
+        threads = extent.value if isinstance(extent, IntImm) else 0
+        if threads == 0 or threads % _WARP != 0:
+            name = statement.value.op.name.removeprefix("tir.")
+            has = "no loop" if extent is None else f"a loop of {extent} iterations"
+            problem = f"{name} is an instruction of the 32 lanes of a warp, and {has} is bound to {_WARP_AXIS}"
+            hint = f"bind a loop of 32 iterations to {_WARP_AXIS}, one that fills shared memory for instance"
+            raise NotALaunch(problem, statement, hint)
+        body = self.guarded(statement, running | {_WARP_AXIS})
+        lane = self.kernel.axes[_WARP_AXIS]
+        return body if threads == _WARP else IfThenElse(lane < const(_WARP, lane.dtype), body)
 
     def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
         """Along axes that do not run the statement, the first thread does."""

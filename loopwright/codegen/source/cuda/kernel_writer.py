@@ -14,10 +14,17 @@ from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
 from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE, ASYNC_CALLS
 from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
+from loopwright.codegen.source.cuda.fragments import (
+    FRAGMENT_CALLS,
+    WARP,
+    FragmentWriter,
+    fragment_sizes,
+    is_fragment,
+)
 from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.matrix_calls import MATRIX_CALLS, MATRIX_POINTERS
-from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
+from loopwright.codegen.source.cuda.places import pointed_memory
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
@@ -30,7 +37,6 @@ MIN_BLOCKS: Final = "min_blocks_per_multiprocessor"  # for which the compiler ke
 KEEPS_LOADS: Final = "keeps_loads_before_barriers"  # what is loaded early is meant to be under way early
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
-_WARP: Final = 32
 _ALIGNMENT: Final = 16  # of buffers in dynamic shared memory: that of the widest load
 _SHUFFLES: Final = {
     "tvm_warp_shuffle": "__shfl_sync",
@@ -46,7 +52,7 @@ _LONGEST_UNROLLED: Final = 64
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
 
 
-class KernelWriter(MemoryWriter):
+class KernelWriter(FragmentWriter):
     """Writes one kernel in CUDA C++."""
 
     def __init__(
@@ -66,7 +72,12 @@ class KernelWriter(MemoryWriter):
     def begin(self, function: ir.PrimFunc) -> None:
         """Write the body of `function`, whose parameters are declared."""
         self.given = {param: position for position, param in enumerate(function.params)}
-        self.wide = _accessed_wide(function.body) - set(self.given)
+        self.fragments = fragment_sizes(function.body)
+        for access in ir.collect(function.body, ir.BufferLoad, ir.BufferStore):
+            if is_fragment(access.buffer.scope()):
+                hint = "load and store whole tiles: tvm_load_matrix_sync, tvm_mma_sync, tvm_store_matrix_sync"
+                raise NotBuilt(f"an element of {access.buffer.name}, which warps hold as fragments", hint)
+        self.wide = (_accessed_wide(function.body) | set(self.fragments)) - set(self.given)
         self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
@@ -210,7 +221,10 @@ class KernelWriter(MemoryWriter):
         elif scope == "shared.dyn":
             self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
             self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
-        elif scope == "local":
+        elif scope == "local" or is_fragment(scope):
+            if scope != "local":  # each lane has its part
+                count = -(-count // WARP)
+                size = count * statement.dtype.nbytes
             self.stack += size
             if size <= _REGISTER_BYTES:
                 self.registers.add(var)
@@ -257,9 +271,12 @@ class KernelWriter(MemoryWriter):
         if name in MATRIX_CALLS:
             self.has_barriers = True  # of the lanes of a warp
             code, architecture = MATRIX_CALLS[name](self, node)
-            if architecture > self.needs.get(name, (node, 0))[1]:
-                self.needs[name] = (node, architecture)
+            self._need(node, architecture)
             return code
+        if name in FRAGMENT_CALLS:
+            self.has_barriers = True
+            self._need(node, FRAGMENT_CALLS[name](self, node))
+            return Code("0")
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -267,6 +284,11 @@ class KernelWriter(MemoryWriter):
         if name in ("call_extern", "call_pure_extern"):
             return self._call_extern(node)
         return emit_intrinsic(self, node, "cuda")
+
+    def _need(self, node: ir.Call, architecture: int) -> None:
+        name = node.op.name.removeprefix("tir.")
+        if architecture > self.needs.get(name, (node, 0))[1]:
+            self.needs[name] = (node, architecture)
 
     def _barrier(self, node: ir.Call) -> Code:
         scope = node.args[0]
@@ -282,7 +304,7 @@ class KernelWriter(MemoryWriter):
         self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
         if name == "role_barrier":
             threads = node.args[1]
-            if isinstance(threads, ir.IntImm) and threads.value == _WARP:
+            if isinstance(threads, ir.IntImm) and threads.value == WARP:
                 self.line(_BARRIERS["warp"])
                 return Code("0")
         return self.effect(node.dtype, call(ASYNC_CALLS[name](self.helpers), *self.operands(*node.args)))
@@ -292,7 +314,7 @@ class KernelWriter(MemoryWriter):
         mask, value, lane, width, _ = node.args
         self.has_barriers = True  # of the lanes in the mask
         operands = self.operands(mask, value, lane)
-        if not (isinstance(width, ir.IntImm) and width.value == _WARP):
+        if not (isinstance(width, ir.IntImm) and width.value == WARP):
             operands = [*operands, *self.operands(width)]
         moved = call(function, *operands)
         return self.effect(node.dtype, moved if node.dtype.bits >= 32 else converted(value_type(node.dtype), moved))
