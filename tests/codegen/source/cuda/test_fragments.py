@@ -47,13 +47,13 @@ def main(A: T.Buffer((ROWS_A, COLUMNS_A), "TA"), B: T.Buffer((ROWS_B, COLUMNS_B)
     for bx in T.thread_binding(1, thread="blockIdx.x"):
         for tx in T.thread_binding(32, thread="threadIdx.x"):
             for i in range((ROWS_A * COLUMNS_A + 31) // 32):
-                at = i * 32 + tx
-                if at < ROWS_A * COLUMNS_A:
-                    SA[at // COLUMNS_A, at % COLUMNS_A] = A[at // COLUMNS_A, at % COLUMNS_A]
+                if i * 32 + tx < ROWS_A * COLUMNS_A:
+                    SA[(i * 32 + tx) // COLUMNS_A, (i * 32 + tx) % COLUMNS_A] = \\
+                        A[(i * 32 + tx) // COLUMNS_A, (i * 32 + tx) % COLUMNS_A]
             for i in range((ROWS_B * COLUMNS_B + 31) // 32):
-                at = i * 32 + tx
-                if at < ROWS_B * COLUMNS_B:
-                    SB[at // COLUMNS_B, at % COLUMNS_B] = B[at // COLUMNS_B, at % COLUMNS_B]
+                if i * 32 + tx < ROWS_B * COLUMNS_B:
+                    SB[(i * 32 + tx) // COLUMNS_B, (i * 32 + tx) % COLUMNS_B] = \\
+                        B[(i * 32 + tx) // COLUMNS_B, (i * 32 + tx) % COLUMNS_B]
         T.evaluate(T.tvm_load_matrix_sync(FC.data, M, N, 16, 0, C.access_ptr("r"), COLUMNS_C, "LC"))
         for k in range(2):
             T.evaluate(T.tvm_load_matrix_sync(FA.data, M, N, 16, k, FROM_A, STRIDE_A, "LA"))
