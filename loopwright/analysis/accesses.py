@@ -28,9 +28,11 @@ from loopwright.ir import (
     Allocate,
     AllocateConst,
     And,
+    AttrStmt,
     BlockRealize,
     Buffer,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     Call,
     DeclBuffer,
@@ -52,9 +54,9 @@ from loopwright.ir import (
     deep,
     structural_equal,
 )
-from loopwright.ir.annotations import ASSUMED_SIZES
+from loopwright.ir.annotations import ASSUMED_SIZES, TOUCHED
 from loopwright.ir.machine_intrinsics import HANDOFFS
-from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS, regions_of
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
@@ -409,6 +411,7 @@ class _AccessWalk(InstanceWalk):
         for buffer in arguments:
             self._own(buffer)
             self._buffers[buffer.data] = buffer
+        self._touched: list[tuple[BufferRegion, int]] | None = None  # what an attribute says of pointers
         self._asked = _ANY  # what a pointer in this argument is for
         self._handed: dict[Var, int] | None = None  # pointers in the statement → what they are for
         self.effects: list[Call] = []
@@ -470,6 +473,14 @@ class _AccessWalk(InstanceWalk):
             if _is_zero(buffer.elem_offset) and not buffer.strides and buffer.dtype is allocation.dtype:
                 if structural_equal(buffer.shape, allocation.extents):
                     self._seen.add(buffer)
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        if attr.attr_key != TOUCHED:
+            super().visit_AttrStmt(attr)
+            return
+        saved, self._touched = self._touched, regions_of(attr)
+        self.visit(attr.body)
+        self._touched = saved
 
     def visit_LetStmt(self, let: LetStmt) -> None:
         memory = self._pointed_to(let.value) if let.var.dtype is HANDLE else None
@@ -645,6 +656,7 @@ class _AccessWalk(InstanceWalk):
             if buffer in self.views:
                 self.matched.append(self._through(buffer, buffer, whole)[0])
             regions = [] if block is None else [(r, 1) for r in block.reads] + [(w, 2) for w in block.writes]
+            regions = regions if self._touched is None else self._touched
             declared = [(region, does) for region, does in regions if region.buffer.data in (data, memory.data)]
             for region, does in declared:  # 1: reads, 2: writes, and so reads as well
                 ranges = [(axis.min, axis.extent) for axis in region.region]

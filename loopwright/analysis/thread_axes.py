@@ -31,6 +31,7 @@ from loopwright.ir import (
     any_statement,
     uses_var,
 )
+from loopwright.ir.annotations import TENSORIZED
 from loopwright.ir.machine_intrinsics import tvm_storage_sync
 from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
 
@@ -125,6 +126,11 @@ def is_of_block(scope: str) -> bool:
     return scope.split(".")[0] == "shared"
 
 
+def is_of_warp(scope: str) -> bool:
+    """Whether the lanes of a warp hold memory of `scope` together."""
+    return scope.split(".")[0] in _OF_WARPS
+
+
 # --- statements ---------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +160,9 @@ def is_shuffle(statement: Stmt) -> bool:
 
 
 def is_warp_call(statement: Node) -> bool:
-    """Whether the statement is an instruction of all 32 lanes of a warp, on matrices."""
+    """Whether the statement is an instruction of all 32 lanes of a warp, on matrices, or loops that will be one."""
+    if isinstance(statement, AttrStmt) and statement.attr_key == TENSORIZED:
+        return True
     value = statement.value if isinstance(statement, Evaluate) else None
     return isinstance(value, Call) and value.op.name in MATRIX_OPERANDS
 

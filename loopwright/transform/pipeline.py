@@ -65,6 +65,7 @@ from loopwright.transform.passes.trim_grid import trim_grid
 from loopwright.transform.passes.unify_lanes import unify_lanes
 from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
+from loopwright.transform.passes.use_warp_intrinsics import use_warp_intrinsics
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
 from loopwright.transform.passes.widen_accesses import widen_accesses
@@ -104,6 +105,7 @@ CPU_PIPELINE: list[Step] = [
     Step(inject_virtual_thread, 1),  # before the overlapping of loops: threads share the loops inside them
     Step(software_pipeline, 1),  # after compact_buffers: a version is as large as one iteration needs
     Step(double_buffer, 1),  # after software_pipeline: what is asked for by stages is not asked for by marks
+    Step(use_warp_intrinsics, 1),  # after them: parts of buffers and versions of tiles are what instructions work on
     Step(auto_unroll, 1),  # after both: prologues and bodies count with the statements they have now
     Step(lower_custom_datatypes, 2),  # before all that looks at types: afterwards there are only those we know
     Step(lower_intrinsics, 2),  # before legalize_low_precision, form_fma: what a rule makes is program like any other

@@ -24,7 +24,17 @@ from typing import NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.effects import is_pure_call
-from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_of_block, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_axes import (
+    axis_of,
+    barrier,
+    is_barrier,
+    is_of_block,
+    is_of_warp,
+    is_thread_tag,
+    scope_of,
+    tag_of,
+    uses,
+)
 from loopwright.analysis.thread_races import may_meet
 from loopwright.analysis.thread_work import has_barrier
 from loopwright.analysis.warp_roles import role_of
@@ -57,6 +67,7 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
 )
+from loopwright.ir.annotations import TOUCHED
 from loopwright.ir.async_intrinsics import role_barrier
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
@@ -109,7 +120,14 @@ class _InsertBarriers(StmtRewriter):
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         if not is_thread_tag(tag_of(node)):
             return self.rebuild(node)
-        return _Kernel(self.program, self.steady).insert(node)
+        return _WithoutRegions().visit(_Kernel(self.program, self.steady).insert(node))
+
+
+class _WithoutRegions(StmtRewriter):
+    """Regions that calls touch are told to this pass; later ones change the buffers."""
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        return self.visit(node.body) if node.attr_key == TOUCHED else self.rebuild(node)
 
 
 class Earlier(NamedTuple):
@@ -146,7 +164,8 @@ class _Kernel:
             self.by_node.setdefault(access.call, []).append(access)
         for access in program.by_calls:
             statement = access.instance.statement
-            if access.cell[0].data in program.of_matrices and isinstance(statement, Evaluate):
+            data = access.cell[0].data  # what lanes hold together they touch at once
+            if data in program.of_matrices and not is_of_warp(scope_of(data)) and isinstance(statement, Evaluate):
                 access.exact = False  # a lane touches some of these cells
                 self.by_node.setdefault(statement.value, []).append(access)
         self.open: dict[Earlier, None] = {}

@@ -65,6 +65,7 @@ from loopwright.ir import (
     Rewriter,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     While,
     any_node,
@@ -441,13 +442,12 @@ class _Inside(Rewriter):
         """An instruction of all lanes of a warp: the first 32 threads along x, where no loop over them is around it."""
         if _WARP_AXIS in running:
             return self.guarded(statement, running)
-        assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
         extent = self.kernel.extents.get(_WARP_AXIS)
         threads = extent.value if isinstance(extent, IntImm) else 0
         if threads == 0 or threads % _WARP != 0:
-            name = statement.value.op.name.removeprefix("tir.")
             has = "no loop" if extent is None else f"a loop of {extent} iterations"
-            problem = f"{name} is an instruction of the 32 lanes of a warp, and {has} is bound to {_WARP_AXIS}"
+            problem = f"{_name_of(statement)} is an instruction of the 32 lanes of a warp"
+            problem = f"{problem}, and {has} is bound to {_WARP_AXIS}"
             hint = f"bind a loop of 32 iterations to {_WARP_AXIS}, one that fills shared memory for instance"
             raise NotALaunch(problem, statement, hint)
         body = self.guarded(statement, running | {_WARP_AXIS})
@@ -488,6 +488,14 @@ class _Inside(Rewriter):
             self.values[let.var] = self.visit(let.value)
             return self.visit(let.body)
         return self.rebuild(let)
+
+
+def _name_of(statement: Stmt) -> str:
+    """What an instruction of a warp is called."""
+    if isinstance(statement, AttrStmt):
+        return str(statement.node.value) if isinstance(statement.node, StringImm) else statement.attr_key
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    return statement.value.op.name.removeprefix("tir.")
 
 
 def _steering(node: Stmt) -> Sequence[Expr]:

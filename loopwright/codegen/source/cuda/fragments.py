@@ -22,7 +22,13 @@ from loopwright import ir
 from loopwright.analysis.thread_axes import scope_of
 from loopwright.codegen.source.code import Code, call
 from loopwright.codegen.source.cuda.errors import NoSuchInstruction
-from loopwright.codegen.source.cuda.matrix_calls import fill, lane_helper, ldmatrix_helper, mma_helper
+from loopwright.codegen.source.cuda.matrix_calls import (
+    LDMATRIX_ARCHITECTURE,
+    fill,
+    lane_helper,
+    ldmatrix_helper,
+    mma_helper,
+)
 from loopwright.codegen.source.cuda.mma_shapes import NoSuchShape, bytes_of, ptx_type, shape_of
 from loopwright.codegen.source.cuda.places import MemoryWriter, Place, place
 from loopwright.codegen.source.helpers import Helpers
@@ -165,21 +171,22 @@ def _load(writer: FragmentWriter, node: ir.Call) -> int:
     fragment = _fragment(writer, node, memory, index)
     out_of = place(pointer, ir.const(0), fragment.dtype)
     along_rows = _is_row_major(node, layout)
-    writer.start_statement(fragment.where.at, out_of.at, stride)
-    distance = writer.index(stride)
-    if fragment.scope == ACCUMULATOR:
-        name = _sums_helper(writer.helpers, fragment, along_rows, is_load=True)
-        _meet(writer)
-        writer.effect(VOID, call(name, fragment.part(writer, 0, 0), out_of.code(writer), distance))
-        return 0
     tiles = fragment.tiles
     # Whether what lies side by side in memory runs along k.
     is_deep = along_rows == (fragment.scope == "wmma.matrix_a")
-    if out_of.scope in ("shared", "shared.dyn") and (is_deep or tiles.size == 2):
+    is_in_rows = out_of.scope in ("shared", "shared.dyn") and (is_deep or tiles.size == 2)
+    by_matrices = fragment.scope != ACCUMULATOR and is_in_rows
+    if not by_matrices:
+        _meet(writer)
+    writer.start_statement(fragment.where.at, out_of.at, stride)
+    distance = writer.index(stride)
+    if by_matrices:
         _load_matrices(writer, fragment, out_of, distance, is_deep)
-        return 75
-    _meet(writer)
-    name = _load_helper(writer.helpers, tiles, is_deep)
+        return LDMATRIX_ARCHITECTURE
+    if fragment.scope == ACCUMULATOR:
+        name = _sums_helper(writer.helpers, fragment, along_rows, is_load=True)
+    else:
+        name = _load_helper(writer.helpers, tiles, is_deep)
     writer.effect(VOID, call(name, fragment.part(writer, 0, 0), out_of.code(writer), distance))
     return 0
 
@@ -249,9 +256,9 @@ def _store(writer: FragmentWriter, node: ir.Call) -> int:
         raise NoSuchInstruction(node, problem)
     to = place(pointer, ir.const(0), fragment.dtype)
     name = _sums_helper(writer.helpers, fragment, _is_row_major(node, layout), is_load=False)
+    _meet(writer)
     writer.start_statement(fragment.where.at, to.at, stride)
     distance = writer.index(stride)
-    _meet(writer)
     writer.effect(VOID, call(name, fragment.part(writer, 0, 0), to.code(writer), distance))
     return 0
 
