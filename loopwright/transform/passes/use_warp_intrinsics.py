@@ -105,11 +105,19 @@ class _Lanes(Rewriter):
 class _SimplerArguments(Rewriter):
     """Which fragment it is, `(i * 1024 + j * 256) // 256`, is `i * 4 + j`."""
 
+    def __init__(self) -> None:
+        self.facts = Analyzer()
+
+    def visit_For(self, loop: For) -> Stmt:
+        self.facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        result: Stmt = self.rebuild(loop)
+        return result
+
     def visit_Call(self, call: Call) -> Expr:
         if call.op.name not in MATRIX_OPERANDS:
             return self.rebuild(call)
         numbers = [arg.dtype.is_int and not isinstance(arg, IntImm) for arg in call.args]
-        args = [Analyzer().simplify(arg) if is_int else arg for arg, is_int in zip(call.args, numbers, strict=True)]
+        args = [self.facts.simplify(arg) if is_int else arg for arg, is_int in zip(call.args, numbers, strict=True)]
         return call.with_(args=tuple(args))
 
 

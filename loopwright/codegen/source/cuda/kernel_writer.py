@@ -30,6 +30,7 @@ from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.types import memory_type, value_type
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 # Annotations of a loop in a kernel.
@@ -118,6 +119,9 @@ class KernelWriter(FragmentWriter):
             if access.buffer.data in self.registers:
                 if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
                     return True
+        for node in ir.collect(loop.body, ir.Call):  # which part of a lane's memory an instruction works on
+            if node.op.name in MATRIX_OPERANDS and ir.uses_var(node, loop.loop_var.__eq__):
+                return True
         return False
 
     def visit_AssertStmt(self, statement: ir.AssertStmt) -> None:
