@@ -36,6 +36,19 @@ MATRIX_OPERANDS: Final[dict[str, dict[int, int]]] = {
     "tir.tvm_mma_sync": {0: WRITES, 2: READS, 4: READS, 6: READS},
 }
 
+# By intrinsic: the arguments that point to a lane's own part of a matrix, and where the offset of each stands, or the
+# number of its fragment.
+LANE_OPERANDS: Final[dict[str, dict[int, int]]] = {
+    "tir.ptx_mma": {6: 7, 8: 9, 10: 11},
+    "tir.ptx_ldmatrix": {3: 4},
+    "tir.mma_fill": {1: 2},
+    "tir.mma_store": {3: 4},
+    "tir.tvm_fill_fragment": {0: 4},
+    "tir.tvm_load_matrix_sync": {0: 4},
+    "tir.tvm_store_matrix_sync": {0: 4},
+    "tir.tvm_mma_sync": {0: 1, 2: 3, 4: 5, 6: 7},
+}
+
 
 def with_regions(body: Stmt, regions: Sequence[tuple[BufferRegion, int]]) -> Stmt:
     """`body`, whose calls read (`READS`) or write (`WRITES`) these regions through their pointers."""

@@ -26,6 +26,7 @@ from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
+from loopwright.transform.on_request.lower_warp_memory import lower_warp_memory
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.on_request.sink_allocations import sink_allocations
@@ -197,6 +198,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     plan_storage: (
         Step(plan_storage, 2),
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
+    ),
+    flatten_buffers: (
+        Step(flatten_buffers, 2),
+        Step(lower_warp_memory, 2),  # after it: the lane is a part of the flat index
     ),
     # A guard costs a thread little, and code twice as long costs the instruction cache much: but vectors have none.
     partition_loops: (

@@ -30,7 +30,7 @@ from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.types import memory_type, value_type
-from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
+from loopwright.ir.matrix_intrinsics import LANE_OPERANDS
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 # Annotations of a loop in a kernel.
@@ -120,7 +120,8 @@ class KernelWriter(FragmentWriter):
                 if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
                     return True
         for node in ir.collect(loop.body, ir.Call):  # which part of a lane's memory an instruction works on
-            if node.op.name in MATRIX_OPERANDS and ir.uses_var(node, loop.loop_var.__eq__):
+            offsets = LANE_OPERANDS.get(node.op.name, {}).values()
+            if any([ir.uses_var(node.args[k], loop.loop_var.__eq__) for k in offsets if k < len(node.args)]):
                 return True
         return False
 

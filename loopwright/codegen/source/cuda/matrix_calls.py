@@ -124,6 +124,8 @@ def _ldmatrix(writer: MemoryWriter, node: ir.Call) -> tuple[Code, int]:
         raise NoSuchInstruction(node, f"whether ptx_ldmatrix transposes is a constant; got {transposed}")
     if not isinstance(kind, ir.StringImm) or kind.value not in (".b16", ".b8"):
         raise NoSuchInstruction(node, f'ptx_ldmatrix loads matrices of ".b16"; got {kind}')
+    if transposed.value and node.dtype.bits == 8 and count.value == 4:
+        return _load_bytes(writer, node), 0
     if transposed.value and node.dtype.bits != 16:
         problem = f"ptx_ldmatrix transposes elements of 16 bits; those of {node.dtype} have {node.dtype.bits}"
         raise NoSuchInstruction(node, problem)
@@ -135,6 +137,26 @@ def _ldmatrix(writer: MemoryWriter, node: ir.Call) -> tuple[Code, int]:
     name = ldmatrix_helper(writer.helpers, count.value, bool(transposed.value))
     writer.start_statement(to.at, row.at)
     return writer.effect(VOID, call(name, to.code(writer), row.code(writer))), LDMATRIX_ARCHITECTURE
+
+
+def _load_bytes(writer: MemoryWriter, node: ir.Call) -> Code:
+    """Bytes of a tile of 32 × 16 as B wants them; ldmatrix does not transpose them. The last argument is the stride."""
+    to, out_of = _operand(node, node.args[3], node.args[4]), place(node.args[5], ir.const(0), node.dtype)
+    full, lane = "lw_load_bytes_trans", lane_helper(writer.helpers)
+    lines = [
+        "template <typename T>",
+        f"{writer.helpers.qualifiers} void {full}(T *to, const T *from, int64_t stride) {{",
+        f"    const uint32_t lane = {lane}();",
+        "    #pragma unroll",
+        "    for (uint32_t k = 0; k < 16; ++k) {",
+        "        to[k] = from[(k % 8 / 4 * 16 + lane % 4 * 4 + k % 4) * stride + k / 8 * 8 + lane / 4];",
+        "    }",
+        "}",
+    ]
+    writer.helpers.definitions.setdefault(full, "\n".join(lines))
+    writer.start_statement(to.at, out_of.at, node.args[6])
+    stride = writer.index(node.args[6])
+    return writer.effect(VOID, call(full, to.code(writer), out_of.code(writer), stride))
 
 
 def ldmatrix_helper(helpers: Helpers, count: int, is_transposed: bool) -> str:
