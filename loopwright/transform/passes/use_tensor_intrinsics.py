@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopwright.analysis.thread_axes import has_warp_call
+from loopwright.analysis.thread_axes import has_warp_call, tag_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
     AttrStmt,
@@ -36,6 +36,7 @@ from loopwright.ir import (
     Stmt,
     StringImm,
     Var,
+    any_statement,
     cast,
     const,
     decl_buffer,
@@ -92,7 +93,7 @@ class _UseTensorIntrinsics(Rewriter):
         intrin = TensorIntrin.get(str(name))
         assert intrin is not None
         match = matched(realize.block, intrin, self.arguments)
-        if has_warp_call(intrin.impl.body):
+        if has_warp_call(intrin.impl.body) or any_statement(intrin.impl.body, _launches_lanes):
             return realize.with_(block=_marked(realize.block, intrin))
         return realize.with_(block=implemented(realize.block, intrin, match))
 
@@ -103,6 +104,10 @@ def matched(block: Block, intrin: TensorIntrin, arguments: Sequence[Buffer]) -> 
         return match_intrinsic(block, intrin, arguments)
     except Differs as result:
         raise NotWhatItNames(block, intrin.name, result) from None
+
+
+def _launches_lanes(node: Stmt) -> bool:
+    return tag_of(node) == "threadIdx.x"
 
 
 def _marked(block: Block, intrin: TensorIntrin) -> Block:

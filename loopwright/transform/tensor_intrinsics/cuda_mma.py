@@ -84,7 +84,7 @@ class Tile(NamedTuple):
         """The declaration of the same tile in memory."""
         strides = f", strides=[{name}_row, 1]" if has_strides else ""
         shape, dtype = f"({self.rows}, {self.columns})", _TYPES[self.dtype]
-        factor = self.columns if scope != "global" else 1
+        factor = 1 if name == "D" else 8 if self.dtype in _HALVES else 16  # rows of ldmatrix begin at 16 bytes
         match = f'T.match_buffer(p_{name}, {shape}, "{dtype}", offset_factor={factor}, scope="{scope}"{strides})'
         return [f"{name}_row = T.int32()"] * has_strides + [f"{name} = {match}"]
 

@@ -52,9 +52,16 @@ class Part:
         """The lines that declare it; `has_strides`: the rows may be any distance apart."""
         strides = f", strides=[{self.name}_row, 1]" if has_strides else ""
         shape = f"({self.rows}, {self.columns})"
-        match = f'T.match_buffer(p_{self.name}, {shape}, "{self.dtype}", offset_factor={self.columns}'
+        match = f'T.match_buffer(p_{self.name}, {shape}, "{self.dtype}", offset_factor={self.factor}'
         lines = [f"{self.name}_row = T.int32()"] if has_strides else []
         return [*lines, f'{self.name} = {match}, scope="{self.scope}"{strides})']
+
+    @property
+    def factor(self) -> int:
+        """Of what its beginning is a multiple: a fragment is a whole tile, rows for ldmatrix begin at 16 bytes."""
+        if self.scope.startswith("wmma"):
+            return self.columns
+        return 1 if self.name == "D" else 8 if self.dtype.endswith("16") else 16
 
     @property
     def region(self) -> str:
