@@ -44,13 +44,16 @@ from loopwright.ir import (
     LetStmt,
     Node,
     Or,
+    PointerType,
     PrimFunc,
+    PrimType,
     Ramp,
     Var,
     While,
     any_node,
     cast,
     const,
+    decl_buffer,
     deep,
     structural_equal,
 )
@@ -60,6 +63,7 @@ from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS, regions_of
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
+_UNBOUNDED: Final = (1 << 31) - 1  # elements
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
 
 
@@ -213,11 +217,12 @@ class Program:
         self.handed_off: set[Var] = walk.handed_off - walk.unknown - walk.pointed  # of which `handoffs` tell the rest
         self.unknown: set[Var] = walk.unknown | walk.pointed | walk.handed_off
         self._unfollowed: set[Var] = walk.unknown | walk.handed_off
-        # Memory that nothing but matrix instructions has pointers to: `by_calls` tells what they do there.
-        self.of_matrices: set[Var] = walk.pointed - self._unfollowed
-        for access in walk.pointers:
-            if not is_warp_call(access.instance.statement):
-                self.of_matrices.discard(access.cell[0].data)
+        # Memory that calls touch in ways that neither `accesses` nor, of matrix instructions, `by_calls` tells. What
+        # goes by several names is told: two names of it may mean any cells.
+        told = {access.cell[0].data for access in walk.pointers if is_warp_call(access.instance.statement)}
+        told -= {access.cell[0].data for access in walk.pointers if not is_warp_call(access.instance.statement)}
+        renamed = walk.renamed - walk.lost - walk.handed_off
+        self.untold: set[Var] = (walk.unknown - renamed) | (walk.pointed - told)
         self.opaque: set[Var] = (
             self.unknown if walk.has_threads else walk.unknown | walk.handed_off
         )  # of which `pointers` do not tell all
@@ -407,6 +412,8 @@ class _AccessWalk(InstanceWalk):
         self._seen: set[Buffer] = set()
         self.pointed: set[Var] = set()  # memory that calls touch through pointers that are followed
         self.unknown: set[Var] = set()  # memory that calls may touch in other ways, or that goes by several names
+        self.lost: set[Var] = set()  # of this, what calls may touch
+        self.renamed: set[Var] = set()  # and what goes by several names
         self._buffers: dict[Var, Buffer] = {}
         for buffer in arguments:
             self._own(buffer)
@@ -428,7 +435,9 @@ class _AccessWalk(InstanceWalk):
         self._visit_indices(store)
         self._record(store)
         if self._handed:
-            self.unknown.update({store.buffer.data} & self._handed.keys())  # is it written by the call, or after it?
+            both = {store.buffer.data} & self._handed.keys()  # is it written by the call, or after it?
+            self.unknown |= both
+            self.lost |= both
             self._follow_pointers()
         self._handed = None
 
@@ -491,6 +500,7 @@ class _AccessWalk(InstanceWalk):
     def _call_by_name(self, buffer: Buffer) -> None:
         if self._buffers.setdefault(buffer.data, buffer) is not buffer:
             self.unknown.add(buffer.data)
+            self.renamed.add(buffer.data)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._visit_indices(load)
@@ -526,6 +536,7 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(node.buffer, given)
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
+            self.renamed.add(cell[0].data)
         access = Access(self.instance, node, given, cell, loops, self.guards, self.exact, self.assumptions)
         if None in cell[1] and cell[0] is node.buffer:
             loose = [form or self.affine.loose_form(index) for form, index in zip(given, node.indices, strict=True)]
@@ -637,11 +648,16 @@ class _AccessWalk(InstanceWalk):
 
     def _hand(self, data: Var, mask: int) -> None:
         """A pointer to the memory goes somewhere: to a call in this statement, or who knows where."""
+        if self._asked != _ANY and data not in self._buffers:
+            annotation = data.type_annotation  # memory that has no name but this pointer
+            kind = annotation.element_type if isinstance(annotation, PointerType) else None
+            dtype = kind.dtype if isinstance(kind, PrimType) else DataType("int8")
+            self._call_by_name(decl_buffer((_UNBOUNDED,), dtype, data.name, data=data))
         if self._handed is None or data not in self._buffers:
-            self.unknown.add(data)
             buffer = self._buffers.get(data)
-            if buffer is not None:
-                self.unknown.add(self._resolve(buffer, (None,) * len(buffer.shape))[0].data)
+            lost = {data} if buffer is None else {data, self._resolve(buffer, (None,) * len(buffer.shape))[0].data}
+            self.unknown |= lost
+            self.lost |= lost
         else:
             self._handed[data] = self._handed.get(data, 0) | mask
 
@@ -689,6 +705,7 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(buffer, tuple(indices))
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
+            self.renamed.add(cell[0].data)
         load = BufferLoad(buffer, points)
         given = cell, loops, self.guards, self.exact, self.assumptions, pointer
         nodes: list[BufferLoad | BufferStore] = [load, BufferStore(buffer, load, points)]

@@ -323,7 +323,7 @@ def may_meet(
     an earlier iteration than `other`, of loops in `just` to the one right before. All other loops run freely, but those
     over blocks.
     """
-    if one.cell[0].data in program.unknown - program.handed_off - program.of_matrices:
+    if one.cell[0].data in program.untold:
         return not certain
     threads = [loop for loop in one.loops if is_thread_tag(loop.thread_tag)]
     its = [loop.var for loop in other.loops if is_thread_tag(loop.thread_tag)]

@@ -31,6 +31,7 @@ from loopwright.analysis.thread_axes import (
     is_of_block,
     is_of_warp,
     is_thread_tag,
+    is_warp_call,
     scope_of,
     tag_of,
     uses,
@@ -164,8 +165,8 @@ class _Kernel:
             self.by_node.setdefault(access.call, []).append(access)
         for access in program.by_calls:
             statement = access.instance.statement
-            data = access.cell[0].data  # what lanes hold together they touch at once
-            if data in program.of_matrices and not is_of_warp(scope_of(data)) and isinstance(statement, Evaluate):
+            is_held = is_of_warp(scope_of(access.cell[0].data))  # by the lanes together, who touch it at once
+            if is_warp_call(statement) and isinstance(statement, Evaluate) and not is_held:
                 access.exact = False  # a lane touches some of these cells
                 self.by_node.setdefault(statement.value, []).append(access)
         self.open: dict[Earlier, None] = {}

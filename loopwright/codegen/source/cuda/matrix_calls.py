@@ -261,7 +261,7 @@ MATRIX_CALLS: Final[dict[str, Callable[[MemoryWriter, ir.Call], tuple[Code, int]
     "mma_store": _store,
 }
 # The arguments that point to memory whose beginning has to be aligned for words, or rows of 16 bytes.
-MATRIX_POINTERS: Final = {"tir.ptx_mma": (6, 8, 10), "tir.ptx_ldmatrix": (3, 5)}
+MATRIX_POINTERS: Final = {"tir.ptx_mma": (6, 8, 10), "tir.ptx_ldmatrix": (3, 5), "tir.tvm_load_matrix_sync": (5,)}
 
 
 def uses_matrices(text: str) -> bool:

@@ -139,6 +139,7 @@ def text_of(program: str, arch: str = "sm_80") -> str:
 def test_a_fragment_is_held_in_parts_and_all_lanes_come_after_a_barrier():
     text = text_of(PLAIN)
     assert "uint16_t FA[16];" in text and "float FD[16];" in text
+    assert "__shared__ __align__(16) uint16_t SA[" in text
     assert text.count("__syncthreads();") == 1  # tiles are stored before it, and loaded after it
     assert text.index("__syncthreads();") < text.index("lw_ldmatrix_x4(&FA")
     assert "lw_ldmatrix_x4_trans(&FB[k * 8], lw_matrix_row_4_lines(&SB[k * 512], 32, 0, 0));" in text
@@ -187,3 +188,38 @@ def test_older_gpus_are_refused():
 def test_machine_code_keeps_fragments_in_registers(types: tuple[str, str, str], sizes: tuple[int, int, int]):
     code = sass(from_source(product(sizes, types, ("row_major", "col_major", "row_major"))), "sm_90")
     assert "MMA." in code and "LDSM" in code and "LDL" not in code and "STL" not in code
+
+
+def test_tiles_that_come_to_share_memory_are_kept_apart_by_barriers():
+    """The second tile is staged where the first one was: nobody stores it before all have loaded that one."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 16, 16), "float16"), B: T.Buffer((4, 16, 16), "float16"), C: T.Buffer((16, 16))):
+    FA = T.alloc_buffer((256,), "float16", scope="wmma.matrix_a")
+    FB = T.alloc_buffer((256,), "float16", scope="wmma.matrix_b")
+    FC = T.alloc_buffer((256,), scope="wmma.accumulator")
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        T.evaluate(T.tvm_fill_fragment(FC.data, 16, 16, 16, 0, T.float32(0)))
+        for k in range(4):
+            S = T.decl_buffer((16, 16), "float16", scope="shared")
+            R = T.decl_buffer((8, 32), "float16", scope="shared")
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(8):
+                    S[i * 2 + tx // 16, tx % 16] = A[k, i * 2 + tx // 16, tx % 16]
+            T.evaluate(T.tvm_load_matrix_sync(FA.data, 16, 16, 16, 0, S.access_ptr("r"), 16, "row_major"))
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                for i in range(8):
+                    R[i, tx] = B[k, i * 2 + tx // 16, tx % 16]
+            T.evaluate(T.tvm_load_matrix_sync(FB.data, 16, 16, 16, 0, R.access_ptr("r"), 16, "row_major"))
+            T.evaluate(T.tvm_mma_sync(FC.data, 0, FA.data, 0, FB.data, 0, FC.data, 0))
+        T.evaluate(T.tvm_store_matrix_sync(FC.data, 16, 16, 16, 0, C.access_ptr("w"), 16, "row_major"))
+"""
+    kernel = text_of(text)
+    assert kernel.count("__shared__") == 1 and kernel.count("__syncthreads();") == 4
+    a, b = numbers((4, 16, 16), "float16", 0), numbers((4, 16, 16), "float16", 1)
+    module = lw.build(from_source(text), target=EMULATED)
+    for order, seed in RUNS:
+        module.set_thread_order(order, seed)
+        c = np.zeros((16, 16), "float32")
+        module(a, b, c)
+        np.testing.assert_array_equal(c, np.einsum("kij,kjl->il", a.astype("float32"), b.astype("float32")))

@@ -320,7 +320,7 @@ def test_products_that_no_gpu_has(old: str, new: str, message: str):
         ("False, 4, ", "False, 3, ", "loads 1, 2 or 4 matrices, a constant; got 3"),
         ('".b16"', '".b32"', r'loads matrices of "\.b16"'),
         ("S.data, tx * 8)", "A.data, tx * 8)", "loads from shared memory; A lies in global memory"),
-        ('"float16", False', '"int8", True', "transposes elements of 16 bits; those of int8 have 8"),
+        ('"float16", False, 4', '"int8", True, 2', "transposes elements of 16 bits; those of int8 have 8"),
         ("S.data, tx * 8)", "S.data)", "got 6 arguments"),
     ],
 )
