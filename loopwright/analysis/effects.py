@@ -93,6 +93,9 @@ HARMLESS: Final = frozenset({"tir.assume", "tir.likely", "tir.prefetch", "tir.re
 _SOURCES: Final = {
     "tir.bulk_copy_async": (1,),
     "tir.ptx_cp_async": (2,),
+    "tir.wgmma": (3, 9),
+    "tir.tensor_copy_async": (1,),
+    "tir.tensor_store_async": (1,),
     **{
         name: tuple([position for position, does in operands.items() if does == READS])
         for name, operands in MATRIX_OPERANDS.items()

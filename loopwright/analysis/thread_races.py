@@ -323,13 +323,13 @@ def may_meet(
     an earlier iteration than `other`, of loops in `just` to the one right before. All other loops run freely, but those
     over blocks.
     """
-    if one.cell[0].data in program.untold:
-        return not certain
     threads = [loop for loop in one.loops if is_thread_tag(loop.thread_tag)]
     its = [loop.var for loop in other.loops if is_thread_tag(loop.thread_tag)]
     if threads and [loop.var for loop in threads] == its:
         if all([program.is_own(one.cell[0], loop) for loop in threads]):
             return False  # registers, of which a kernel has many: each thread has its own
+    if one.cell[0].data in program.untold:
+        return not certain
     is_alike = one.cell[0] is other.cell[0] or _same_shape(one.cell[0], other.cell[0])
     is_exact = is_alike and one.is_must and other.is_must and None not in (*one.cell[1], *other.cell[1])
     if certain and not is_exact:

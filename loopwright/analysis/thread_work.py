@@ -63,7 +63,10 @@ from loopwright.ir import (
     any_statement,
 )
 
-_MEETINGS: Final = ("tir.role_barrier", "tir.mbarrier_wait", "tir.bulk_copy_async")
+_MEETINGS: Final = (
+    *("tir.role_barrier", "tir.mbarrier_wait", "tir.bulk_copy_async", "tir.tensor_copy_async"),
+    *("tir.wgmma_fence", "tir.wgmma", "tir.wgmma_commit", "tir.wgmma_wait", "tir.set_max_registers"),
+)
 
 
 class Together:

@@ -16,11 +16,24 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from loopwright.ir import AttrStmt, For, IntImm, Node, Stmt, StringImm, any_statement
+from loopwright.analysis.thread_axes import axis_of, tag_of
+from loopwright.ir import (
+    AttrStmt,
+    Expr,
+    For,
+    IntImm,
+    Node,
+    Stmt,
+    StringImm,
+    any_statement,
+    collect_statements,
+    pre_order_visit,
+)
 from loopwright.runtime.errors import LoopwrightError
 
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
+TENSOR_CORE: Final = "tensor_core"
 
 
 class NotARole(LoopwrightError, ValueError):
@@ -66,6 +79,73 @@ def role_of(node: Node) -> Role | None:
     return Role(name, node.value.value)
 
 
+def role_name_of(node: Node) -> str | None:
+    """The role that a schedule gave a loop to, by an annotation."""
+    name = node.annotations.get(ROLE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    name = name.value if isinstance(name, StringImm) else name
+    if not isinstance(name, str):
+        raise NotARole(f"the role of loop {node.loop_var.name}", name, "a name", node)  # type: ignore[attr-defined]
+    return name
+
+
+class RoleThreads(NamedTuple):
+    """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
+
+    begin: int
+    size: int
+    extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
+
+    def numbers(self, thread: Expr) -> dict[str, Expr]:
+        """The number of a thread along each of the axes, of its number along x of the block: x counts fastest."""
+        number = thread - self.begin if self.begin else thread
+        result: dict[str, Expr] = {}
+        done = 1
+        for tag in sorted(self.extents):
+            rest = number if done == 1 else number // done
+            done *= self.extents[tag]
+            result[tag] = rest if done == self.size else rest % self.extents[tag]
+        return result
+
+
+def role_threads(root: Stmt) -> dict[str, RoleThreads]:
+    """The threads of each role of a kernel, by name.
+
+    They lie side by side in the order of the text. Roles whose warps work in groups of four (tensor cores) come before
+    all others, so that a group begins at a multiple of its size.
+    """
+    counts: dict[str, int] = {}
+    extents: dict[str, dict[str, int]] = {}
+    in_groups: set[str] = set()
+
+    def look(node: Node) -> bool:
+        role = role_of(node)
+        if role is None:
+            return not isinstance(node, Expr)
+        assert isinstance(node, AttrStmt)
+        counts.setdefault(role.name, role.threads)
+        mine = extents.setdefault(role.name, {})
+        loops: list[For | AttrStmt] = [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]
+        for loop in loops:
+            tag = tag_of(loop)
+            if tag.startswith("threadIdx"):
+                extent = axis_of(loop).extent
+                if isinstance(extent, IntImm):
+                    mine.setdefault(tag, extent.value)
+            if core_of(loop) is not None:
+                in_groups.add(role.name)
+        return False
+
+    pre_order_visit(root, look)
+    result: dict[str, RoleThreads] = {}
+    begin = 0
+    for name in sorted(counts, key=lambda name: name not in in_groups):
+        result[name] = RoleThreads(begin, counts[name], extents[name] or {"threadIdx.x": counts[name]})
+        begin += counts[name]
+    return {name: result[name] for name in counts}
+
+
 def stages_of(loop: For) -> int | None:
     """How many iterations of a loop with roles may be under way."""
     stages = loop.annotations.get(STAGES) if loop.annotations else None
@@ -75,6 +155,14 @@ def stages_of(loop: For) -> int | None:
     if not isinstance(number, int):
         raise NotARole(f"{STAGES} of loop {loop.loop_var.name}", stages, "a constant, as in 4", loop)
     return number
+
+
+def core_of(node: Node) -> str | None:
+    """Which tensor cores a loop is given to: the share of a thread in what its warps multiply together."""
+    name = node.annotations.get(TENSOR_CORE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    return name.value if isinstance(name, StringImm) else str(name)
 
 
 def has_roles(root: Stmt) -> bool:

@@ -145,6 +145,8 @@ def load_own_ops() -> None:
     """
     importlib.import_module("loopwright.ir.machine_intrinsics")  # and `intrinsics`, with it
     importlib.import_module("loopwright.ir.async_intrinsics")
+    importlib.import_module("loopwright.ir.warpgroup_intrinsics")
+    importlib.import_module("loopwright.ir.tensor_copy_intrinsics")
 
 
 # Other registries of operators, which answer for their own names: those of graphs, once loaded.

@@ -66,6 +66,8 @@ from loopwright.ir.operators import (
 )
 from loopwright.ir.operators import maximum as max
 from loopwright.ir.operators import minimum as min
+from loopwright.ir.tensor_copy_intrinsics import *  # noqa: F403
+from loopwright.ir.warpgroup_intrinsics import *  # noqa: F403
 from loopwright.script.parser.entry import macro, prim_func
 from loopwright.script.words.control import *  # noqa: F403
 from loopwright.script.words.memory import *  # noqa: F403

@@ -108,6 +108,8 @@ from loopwright.ir.operators import (
 )
 from loopwright.ir.operators import mul as multiply
 from loopwright.ir.operators import sub as subtract
+from loopwright.ir.tensor_copy_intrinsics import *  # noqa: F403
+from loopwright.ir.warpgroup_intrinsics import *  # noqa: F403
 
 ExprOp = PrimExpr
 indexdiv = floordiv

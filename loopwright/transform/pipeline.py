@@ -27,10 +27,12 @@ from loopwright.transform.on_request.infer_storage_scopes import infer_storage_s
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
 from loopwright.transform.on_request.lower_warp_memory import lower_warp_memory
+from loopwright.transform.on_request.mark_roles import mark_roles
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
 from loopwright.transform.on_request.sink_allocations import sink_allocations
 from loopwright.transform.on_request.specialize_warps import specialize_warps
+from loopwright.transform.on_request.use_warpgroups import use_warpgroups
 from loopwright.transform.passes.auto_unroll import auto_unroll
 from loopwright.transform.passes.canonicalize_loops import canonicalize_loops, canonicalize_loops_but_threads
 from loopwright.transform.passes.check_accesses import check_accesses
@@ -180,6 +182,7 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     privatise_buffers: (
         Step(privatise_buffers, 1),
         Step(sink_allocations, 1),  # as early: the program is still the one whose flows were proved
+        Step(mark_roles, 1),  # before write_inits and others, which drop annotations with the loops they rewrite
     ),
     write_inits: (
         Step(allreduce_threads, 1),  # before write_inits: the parts of each thread start at the init
@@ -191,9 +194,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     compact_buffers: (
         Step(infer_storage_scopes, 1),  # before compact_buffers, which asks whose memory it is
         Step(launch_threads, 1),  # before what overlaps loops: these passes see what one thread runs
-        Step(specialize_warps, 1),  # after it: roles are parts of one launch; before whatever overlaps or shares memory
         Step(compact_thread_memory, 1),  # after it, when all parts of a kernel call a thread by one name
         Step(compact_buffers, 1),  # after both: memory of a block or thread is allocated inside the launch
+        Step(specialize_warps, 1),  # after them: an address does not say how much is used; before what overlaps loops
+        Step(use_warpgroups, 1),  # after it, which fills the tiles; before form_fma: sums of tensor cores are their own
     ),
     plan_storage: (
         Step(plan_storage, 2),

@@ -214,6 +214,23 @@ Status cuLaunchKernelEx(const Config* config, void* function, void** arguments, 
   return launch(function, size, config->shared_bytes, config->stream, arguments);
 }
 
+/* What a map is made of: type, rank, data, 5 of shape, 4 strides, 5 extents of the box (9 bits each), how it is copied. */
+Status cuTensorMapEncodeTiled(uint64_t* map, int type, uint32_t rank, void* data, const uint64_t* shape,
+                              const uint64_t* strides, const uint32_t* box, const uint32_t* every, int interleave,
+                              int swizzle, int promotion, int outside) {
+  IN_CONTEXT("cuTensorMapEncodeTiled");
+  memset(map, 0, 128);
+  map[0] = (uint64_t)type, map[1] = rank, map[2] = (uint64_t)(uintptr_t)data;
+  for (uint32_t k = 0; k < rank; k++) {
+    if (every[k] != 1 || interleave != 0 || outside != 0) return INVALID_VALUE;
+    map[3 + k] = shape[k];
+    if (k > 0) map[7 + k] = strides[k - 1];
+    map[12] |= (uint64_t)box[k] << 9 * k;
+  }
+  map[13] = (uint64_t)swizzle, map[14] = (uint64_t)promotion;
+  return 0;
+}
+
 static Status take(Address* address, size_t bytes) {
   if (bytes == 0) return INVALID_VALUE;
   int64_t idle = reserved - used >= (int64_t)bytes ? 0 : (int64_t)bytes;

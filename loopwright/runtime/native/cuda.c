@@ -11,6 +11,7 @@
 #include "cuda_memory.c"
 #include "cuda_modules.c"
 #include "cuda_launch.c"
+#include "cuda_tensor_map.c"
 #include "cuda_embedded.c"
 
 #ifdef LW_SOURCE_HASH /* not in exported libraries, which may have more than one part of the runtime */

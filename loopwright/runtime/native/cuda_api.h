@@ -116,6 +116,9 @@ typedef struct { /* CUlaunchConfig */
 
 /* Used where the driver has them. */
 #define OPTIONAL(F)                                                                                                 \
+  F(tensor_map_encode, "cuTensorMapEncodeTiled",                                                                    \
+    (void* map, int type, uint32_t rank, void* data, const uint64_t* shape, const uint64_t* strides,                \
+     const uint32_t* box, const uint32_t* every, int interleave, int swizzle, int promotion, int outside))          \
   F(context_device, "cuCtxGetDevice", (int* device))                                                                \
   F(launch_with, "cuLaunchKernelEx", (const LaunchConfig*, void* function, void** arguments, void** extra))         \
   F(pool_create, "cuMemPoolCreate", (void** pool, const PoolProperties*))                                           \

@@ -53,10 +53,11 @@ typedef struct {
   int32_t (*device)(void);
   const char* (*error_kind)(void);
   const char* (*error_message)(void);
+  int32_t (*tensor_map)(int32_t, void*, void*, const int64_t*, int32_t, int32_t, int32_t); /* from version 2 on */
 } Runtime;
 
-static const Runtime own_runtime = {1,           launch_embedded,    alloc_memory, free_memory, current_stream, current_device,
-                                    last_error_kind, last_error_message};
+static const Runtime own_runtime = {2,           launch_embedded,    alloc_memory,   free_memory,    current_stream,
+                                    current_device, last_error_kind, last_error_message, make_tensor_map};
 
 #if defined(__GLIBC__) /* defined in assembly: C has no word for this kind of symbol */
 __asm__(
@@ -103,6 +104,15 @@ EXPORT int32_t lw_cuda_alloc(int32_t number, int64_t bytes, void* stream, void**
 EXPORT int32_t lw_cuda_free(int32_t number, void* memory, void* stream) {
   const Runtime* from = runtime();
   return told(from, from->free(number, memory, stream));
+}
+
+/* Fill a tensor map for a kernel of device `number`: of the tensor at `data`, of `rank` dimensions; `sizes` are its shape,
+ * its strides and the box of each copy, in elements. */
+EXPORT int32_t lw_cuda_tensor_map(int32_t number, void* map, void* data, const int64_t* sizes, int32_t rank,
+                                  int32_t element_bytes, int32_t swizzle) {
+  const Runtime* from = runtime();
+  if (from->version < 2) from = &own_runtime;
+  return told(from, from->tensor_map(number, map, data, sizes, rank, element_bytes, swizzle));
 }
 
 /* The stream that this thread puts work into. */

@@ -1,5 +1,6 @@
 /* Launching: limits are checked here, with figures; the driver would only say "invalid argument". */
 #include "cuda.h"
+#include "tensor_map.h"
 
 static int checks_launches(void) { /* LOOPWRIGHT_CUDA_CHECK: look at pointers before a launch, and wait after it */
   static _Atomic int known = -1;
@@ -46,6 +47,7 @@ static int bad_pointer(Device* device, Kernel* kernel, void** arguments, char* t
     size_t length = strcspn(name, " ");
     uint64_t address = 0;
     if (*name == '*') memcpy(&address, arguments[index], sizeof address);
+    if (*name == '&') address = (uint64_t)((const lw_tensor_map*)arguments[index])->data;
     uint32_t kind = 0;
     Status status = address == 0 ? SUCCESS : device->driver->api.pointer_attribute(&kind, POINTER_MEMORY_TYPE, address);
     if (status != SUCCESS) { /* the driver does not know the address */

@@ -23,7 +23,7 @@ struct Kernel {
   Kernel* next;
   Module* module;
   const char* name;      /* never freed: errors name kernels of modules that are gone */
-  const char* arguments; /* "*A *B n": a pointer has a star */
+  const char* arguments; /* "*A *B &C n": a pointer has a star, a tensor map an ampersand */
   LoadedKernel on[MAX_DEVICES];
 };
 
@@ -106,7 +106,7 @@ EXPORT void lw_cuda_module_release(Module* module) {
 }
 
 /* The kernel of that name, whether or not the images have it: that shows when it is loaded. `arguments` are the names of
- * its arguments, as in "*A *B n", for errors; a star marks a pointer. */
+ * its arguments, as in "*A *B &C n", for errors; a star marks a pointer, an ampersand a tensor map. */
 EXPORT Kernel* lw_cuda_kernel(Module* module, const char* name, const char* arguments) {
   pthread_mutex_lock(&module->driver->lock);
   Kernel* kernel = module->kernels;

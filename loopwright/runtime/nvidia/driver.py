@@ -27,6 +27,7 @@ _native: Final = NativeLibrary(Path(__file__).parent.parent / "native" / "cuda.c
 _LINKED: Final = (
     *("lw_cuda_module", "lw_cuda_module_release", "lw_cuda_kernel", "lw_cuda_kernel_load", "lw_cuda_launch"),
     *("lw_cuda_launch_embedded", "lw_cuda_device", "lw_cuda_stream", "lw_cuda_alloc", "lw_cuda_free"),
+    "lw_cuda_tensor_map",
     *("lw_cuda_copy", "lw_cuda_fill", "lw_cuda_synchronize"),
 )
 _i32, _i64, _pointer, _text = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p

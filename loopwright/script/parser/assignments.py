@@ -21,6 +21,7 @@ from loopwright.ir import (
     Var,
     as_expr,
 )
+from loopwright.ir.tensor_copy_intrinsics import type_of_value
 from loopwright.runtime.dtype import DataType
 from loopwright.script.parser import directives as d
 from loopwright.script.parser.blocks import BlockStatements, Wrap
@@ -135,7 +136,7 @@ class Assignments(BlockStatements):
         if isinstance(value, StringImm):
             raise BadValueType("a text cannot be bound in the program", self.place(target), "use T.meta_var(text)")
         if annotation is None:
-            annotation = value.type_annotation if isinstance(value, Var) else PrimType(value.dtype)
+            annotation = type_of_value(value)
         span = self.place(target)
         var = Var(target.id, annotation, span=span)
         self.define(target, var)

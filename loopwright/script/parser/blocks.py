@@ -21,7 +21,6 @@ from loopwright.ir import (
     IterType,
     IterVar,
     LetStmt,
-    PrimType,
     Range,
     Stmt,
     Var,
@@ -30,6 +29,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.operators import cast
+from loopwright.ir.tensor_copy_intrinsics import type_of_value
 from loopwright.runtime.dtype import BOOL, DataType
 from loopwright.script.parser import directives as d
 from loopwright.script.parser.differences import extent_between
@@ -227,8 +227,7 @@ class BlockStatements(Memory):
     def _let_scope(self, spec: d.LetSpec, name: str, node: ast.expr) -> tuple[Var, Wrap]:
         var, span = spec.var, self.place(node)
         if var is None:
-            known = spec.value.type_annotation if isinstance(spec.value, Var) else PrimType(spec.value.dtype)
-            var = Var(name or "v", spec.type if spec.type is not None else known)
+            var = Var(name or "v", spec.type if spec.type is not None else type_of_value(spec.value))
         if var.dtype is not spec.value.dtype:
             raise BadValueType(f"{var.name} is {var.dtype}, but its value is {spec.value.dtype}", span)
         bound = var

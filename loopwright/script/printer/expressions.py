@@ -68,6 +68,8 @@ from loopwright.ir import (
     is_one,
     machine_intrinsics,
     operators,
+    tensor_copy_intrinsics,
+    warpgroup_intrinsics,
 )
 from loopwright.ir.program_size import MOST_PLACES, TooLarge
 from loopwright.runtime.dtype import INT64
@@ -118,6 +120,8 @@ _BUILDERS: Final[dict[str, Callable[..., Expr]]] = (
         if f"tir.{name}" in Op.registry and name not in (*machine_intrinsics.DTYPE_FIRST, "tvm_struct_get")
     }
     | {f"tir.{name}": getattr(async_intrinsics, name) for name in async_intrinsics.__all__}
+    | {f"tir.{name}": getattr(tensor_copy_intrinsics, name) for name in tensor_copy_intrinsics.__all__}
+    | {f"tir.{name}": getattr(warpgroup_intrinsics, name) for name in warpgroup_intrinsics.__all__}
 )
 # Calls that are written with the type of their result, in front or at the end.
 _DTYPE_FIRST: Final = frozenset(f"tir.{name}" for name in (*machine_intrinsics.DTYPE_FIRST, "undef", "type_annotation"))

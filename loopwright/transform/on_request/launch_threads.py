@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 from typing import Final
 
 from loopwright.analysis.effects import stored_memory
@@ -40,7 +41,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import Role, role_of
+from loopwright.analysis.warp_roles import Role, RoleThreads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -80,14 +81,21 @@ from loopwright.ir import (
 from loopwright.ir.operators import cast
 from loopwright.ir.passes import function_pass
 from loopwright.ir.visitor import variables_in
+from loopwright.runtime.dtype import INT32
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
+from loopwright.transform.parts.rasterize import rasterized
 
+# Of a loop over blocks: so many blocks stay, and each runs the iterations that follow its own after so many (a
+# persistent kernel). Blocks do not wait for each other, so that nothing else changes.
+RESIDENT_BLOCKS: Final = "resident_blocks"
+_BLOCK_AXIS: Final = "blockIdx.x"
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
 _WARP_AXIS: Final = "threadIdx.x"  # along which the lanes of a warp lie side by side
 _WARP: Final = 32
+_THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
 
@@ -207,31 +215,39 @@ class _Kernel:
         self.extents: dict[str, Expr] = {}
         self.axes: dict[str, Var] = {}
         self.computed: set[Var] = set()  # inside the kernel
-        self.roles: dict[str, tuple[int, int]] = {}  # the first thread of each role, and how many it has
+        self.roles: dict[str, RoleThreads] = role_threads(root)
+        self.resident: int | None = None  # blocks that stay, each for several iterations
         self.role: Role | None = None  # around what is looked at
         self.outside: For | AttrStmt | None = None  # the first loop over threads that no role runs
         pre_order_visit(root, self._find)
+        if self.roles:
+            self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
+            self.extents[_ROLE_AXIS] = const(sum([mine.size for mine in self.roles.values()]))
+        self.grid: dict[str, int] = {}  # where blocks stay, the iterations along each axis of blocks
+        if self.resident is not None:
+            self._let_blocks_stay(root)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
-        self.users = _users(self.regions.body, self.threads)
+        self.users = _users(self.regions.body, _THREAD_AXES if self.roles else self.threads)
 
     def _find(self, node: Node) -> bool:
         role = role_of(node)
         if role is not None:
             assert isinstance(node, AttrStmt)
-            self._add_role(role, node)
+            self._enter_role(role, node)
             return False
         tag = tag_of(node) if isinstance(node, Stmt) else ""
         if is_thread_tag(tag) and not is_virtual_tag(tag):
             assert isinstance(node, (For, AttrStmt))
             self._check_role(node)
-        if tag and not is_virtual_tag(tag) and tag not in self.axes:
+        if self.role is None and tag and not is_virtual_tag(tag) and tag not in self.axes:
             if tag not in _AXES:
                 raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
             self.extents[tag] = axis_of(node).extent
             self._check_extent(node)
+            self.resident = self.resident or resident_blocks(node)
         if tag:
             assert isinstance(node, (For, AttrStmt))
             self.computed.add(axis_of(node).var)
@@ -241,30 +257,48 @@ class _Kernel:
             self.computed.add(node.var)
         return True
 
-    def _add_role(self, role: Role, node: AttrStmt) -> None:
-        """The threads of a role come after those of the roles before it."""
+    def _let_blocks_stay(self, root: For) -> None:
+        """All loops over blocks become one, of as many blocks as stay; where they are fewer, nothing changes."""
+        assert self.resident is not None
+        for tag, extent in self.extents.items():
+            if is_block_tag(tag):
+                if not isinstance(extent, IntImm):
+                    problem = f"{RESIDENT_BLOCKS} of a loop over blocks of {extent} iterations"
+                    raise NotALaunch(problem, root, "annotate loops whose lengths are constants")
+                self.grid[tag] = extent.value
+        if prod(self.grid.values()) <= self.resident:
+            self.resident = None
+            return
+        for tag in self.grid:
+            self.extents.pop(tag)
+            var = self.axes.pop(tag)
+        self.axes = {_BLOCK_AXIS: Var(_BLOCK_AXIS.replace(".", "_"), var.dtype), **self.axes}
+        self.extents[_BLOCK_AXIS] = const(self.resident, var.dtype)
+
+    def _enter_role(self, role: Role, node: AttrStmt) -> None:
         if self.role is not None:
             raise NotALaunch(f"role {role.name} stands inside role {self.role.name}", node, "put it beside that one")
-        if role.name in self.roles:
-            raise NotALaunch(f"there are two parts of role {role.name}", node, "make them one, or name one otherwise")
-        begin = sum([threads for _, threads in self.roles.values()])
-        self.roles[role.name] = begin, role.threads
+        if self.roles[role.name].size != role.threads:
+            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].size} in another part"
+            raise NotALaunch(problem, node, "give all parts of a role the same number of threads")
         self._check_outside()
         self.role = role
         pre_order_visit(node.body, self._find)
         self.role = None
-        self.extents[_ROLE_AXIS] = const(begin + role.threads)
 
     def _check_role(self, node: For | AttrStmt) -> None:
         """Threads of a kernel with roles are those of its roles."""
-        axis = axis_of(node)
         if self.role is None:
             self.outside = self.outside or node
             self._check_outside()
-        elif axis.tag != _ROLE_AXIS or not (isinstance(axis.extent, IntImm) and axis.extent.value == self.role.threads):
+            return
+        mine, axis = self.roles[self.role.name], axis_of(node)
+        extents = " × ".join([str(extent) for extent in mine.extents.values()])
+        if prod(mine.extents.values()) != mine.size or tag_of(node) not in mine.extents:
             problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
-            hint = f"bind a loop of {self.role.threads} iterations to {_ROLE_AXIS}"
-            raise NotALaunch(f"{problem}, and the role {self.role.threads} threads along x", node, hint)
+            also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
+            hint = f"bind loops of {mine.size} iterations together to {_ROLE_AXIS}, y and z"
+            raise NotALaunch(f"{problem}{also}, and the role {mine.size} threads", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -303,7 +337,10 @@ class _Inside(Rewriter):
     def __init__(self, kernel: _Kernel) -> None:
         self.kernel = kernel
         self.values: dict[Var, Expr] = {}
-        self.first: Expr = const(0)  # thread of the role that is written, or of the block
+        # Of the block, or of the role that is written: its axes, with the number of a thread along each.
+        self.threads: dict[str, Expr] = {tag: kernel.axes[tag] for tag in kernel.threads}
+        self.extents = dict(kernel.extents)
+        self.numbers: dict[str, Expr] = {}  # of the iteration of loops over blocks, where blocks stay
         self.private: dict[Var, list[Axis]] = {}  # memory of virtual threads: it gets a dimension for each axis
         self.buffers: dict[Buffer, Buffer] = {}
 
@@ -336,7 +373,7 @@ class _Inside(Rewriter):
                 )
             return seq([self.place(part, running) for part in statement.seq])
         for expr in _steering(statement):
-            self._check_memory(expr, [tag for tag in self.kernel.threads if tag not in running])
+            self._check_memory(expr, [tag for tag in self.threads if tag not in running])
         if isinstance(statement, IfThenElse):
             other = None if statement.else_case is None else self.place(statement.else_case, running)
             condition = self.visit(statement.condition)
@@ -361,15 +398,16 @@ class _Inside(Rewriter):
 
     def in_role(self, role: Role, statement: AttrStmt, running: frozenset[str]) -> Stmt:
         """What the threads of a role do, under the condition that a thread is one of them."""
-        begin, threads = self.kernel.roles[role.name]
-        index = self.kernel.axes[_ROLE_AXIS]
-        self.first = const(begin, index.dtype)
+        mine, index = self.kernel.roles[role.name], self.kernel.axes[_ROLE_AXIS]
+        around = self.threads, self.extents
+        self.threads = mine.numbers(index)
+        self.extents = {**self.extents, **{tag: const(extent) for tag, extent in mine.extents.items()}}
         body = self.place(statement.body, running)
-        self.first = const(0, index.dtype)
+        self.threads, self.extents = around
         last = self.kernel.extents[_ROLE_AXIS]
-        within = [index >= begin] if begin > 0 else []
-        if not (isinstance(last, IntImm) and begin + threads == last.value):
-            within.append(index < begin + threads)
+        within = [index >= mine.begin] if mine.begin > 0 else []
+        if not (isinstance(last, IntImm) and mine.begin + mine.size == last.value):
+            within.append(index < mine.begin + mine.size)
         return statement.with_(body=IfThenElse(reduce(logical_and, within), body) if within else body)
 
     def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
@@ -387,11 +425,37 @@ class _Inside(Rewriter):
                 "fuse the two loops and bind the fused one, or bind one of them to another axis",
             )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
-        number: Expr = self.kernel.axes[tag]
-        if tag == _ROLE_AXIS and isinstance(self.first, IntImm) and self.first.value:
-            number = number - self.first
-        self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
-        return self.place(node.body, running | {tag})
+        if is_block_tag(tag) and self.kernel.resident is not None and not self.numbers:
+            return self.in_turns(node, running)
+        if is_block_tag(tag):
+            number = self.numbers[tag] if self.numbers else self.kernel.axes[tag]
+        else:
+            number = self.threads[tag]
+        return self.iteration(node, cast(number, axis.var.dtype), low, running | {tag})
+
+    def in_turns(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
+        """What blocks that stay do: the iterations of all loops over blocks, that along x the fastest."""
+        kernel, blocks = self.kernel, self.kernel.resident
+        assert blocks is not None
+        turn, total = Var("turn", "int32"), prod(kernel.grid.values())
+        number: Expr = turn * blocks + kernel.axes[_BLOCK_AXIS]
+        done = 1
+        for tag in sorted(kernel.grid):
+            rest = number if done == 1 else number // done
+            done *= kernel.grid[tag]
+            self.numbers[tag] = rest if done == total else rest % kernel.grid[tag]
+        turns = (total - 1 - kernel.axes[_BLOCK_AXIS]) // blocks + 1
+        return For(turn, const(0), turns, ForKind.SERIAL, self.bound(node, running))
+
+    def iteration(self, node: For | AttrStmt, index: Expr, low: Expr, running: frozenset[str]) -> Stmt:
+        """What a block or a thread does in iteration `index` of a loop, counted from 0."""
+        var, tile = axis_of(node).var, rasterized(node, index)
+        if tile is index:
+            self.values[var] = add_index(index, low)
+            return self.place(node.body, running)
+        named = Var(var.name, var.dtype)
+        self.values[var] = add_index(named, low)
+        return LetStmt(named, tile, self.place(node.body, running))
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""
@@ -456,7 +520,7 @@ class _Inside(Rewriter):
 
     def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
         """Along axes that do not run the statement, the first thread does."""
-        missing = [tag for tag in [*self.kernel.blocks, *self.kernel.threads] if tag not in running]
+        missing = [tag for tag in [*self.kernel.blocks, *self.threads] if tag not in running]
         body: Stmt = self.visit(statement)
         if not missing:
             return body
@@ -464,15 +528,12 @@ class _Inside(Rewriter):
             if is_block_tag(tag):
                 raise NotALaunch(f"a statement stands outside the loop over {tag}", statement, "put it inside")
         self._check_memory(statement, missing)
-        first = [
-            self.kernel.axes[tag].equal(self.first if tag == _ROLE_AXIS else const(0, self.kernel.axes[tag].dtype))
-            for tag in missing
-        ]
+        first = [self.threads[tag].equal(const(0, self.threads[tag].dtype)) for tag in missing]
         return IfThenElse(reduce(logical_and, first), body)
 
     def _check_memory(self, node: Stmt | Expr, missing: Sequence[str]) -> None:
         """What threads have for themselves is not what one of them finds there, or leaves there for others."""
-        several = [tag for tag in missing if not _is_one(self.kernel.extents[tag])]
+        several = [tag for tag in missing if not _is_one(self.extents[tag])]
         stored = stored_memory(node)
         for data in [*stored, *[load.buffer.data for load in collect(node, BufferLoad)]]:
             seen = [tag for tag in several if tag in self.kernel.users.get(data, ())]
@@ -505,6 +566,18 @@ def _steering(node: Stmt) -> Sequence[Expr]:
     if isinstance(node, For):
         return node.min, node.extent
     return (node.value,) if isinstance(node, (LetStmt, AttrStmt)) else ()
+
+
+def resident_blocks(node: For | AttrStmt) -> int | None:
+    """How many blocks at most run the iterations of a loop over blocks, each some of them; None where each has one."""
+    blocks = node.annotations.get(RESIDENT_BLOCKS) if isinstance(node, For) and node.annotations else None
+    if blocks is None:
+        return None
+    number = blocks.value if isinstance(blocks, IntImm) else blocks
+    if not isinstance(number, int) or number < 1 or not is_block_tag(tag_of(node)):
+        hint = "annotate a loop over blocks with a number, as in 132"
+        raise NotALaunch(f"{RESIDENT_BLOCKS} of loop {axis_of(node).var.name} is {blocks}", node, hint)
+    return number
 
 
 def _is_one(extent: Expr) -> bool:

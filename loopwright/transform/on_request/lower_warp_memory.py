@@ -76,7 +76,7 @@ class NotThisLane(LoweringError, ValueError):
         loopwright.build(f, target="cuda")
     """
 
-    code = "LW0728"
+    code = "LW0739"
 
     def __init__(self, problem: str, at: Node, hint: str | None = None) -> None:
         super().__init__(f"lower_warp_memory: {problem}", at=at, hint=hint)

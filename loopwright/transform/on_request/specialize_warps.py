@@ -30,120 +30,12 @@ barriers in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from typing import Final, NamedTuple
-
-from loopwright.analysis.thread_axes import (
-    axis_of,
-    barrier,
-    is_barrier,
-    is_of_block,
-    is_thread_tag,
-    is_virtual_tag,
-    scope_of,
-    tag_of,
-)
-from loopwright.analysis.warp_roles import STAGES, Role, has_roles, role_of, stages_of
-from loopwright.ir import (
-    Allocate,
-    AttrStmt,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    Call,
-    DeclBuffer,
-    Evaluate,
-    Expr,
-    For,
-    ForKind,
-    IfThenElse,
-    IntImm,
-    LetStmt,
-    Node,
-    PrimFunc,
-    Rewriter,
-    SeqStmt,
-    Stmt,
-    Var,
-    any_node,
-    any_statement,
-    collect,
-    const,
-    decl_buffer,
-    deep,
-    logical_and,
-    pre_order_visit,
-    seq,
-    structural_equal,
-)
-from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarrier_wait
-from loopwright.ir.intrinsics import address_of
-from loopwright.ir.machine_intrinsics import HANDOFFS
+from loopwright.analysis.thread_axes import axis_of, is_thread_tag, is_virtual_tag, tag_of
+from loopwright.analysis.warp_roles import STAGES, has_roles, role_of, stages_of
+from loopwright.ir import AttrStmt, Expr, For, LetStmt, PrimFunc, Rewriter, Stmt, deep
 from loopwright.ir.passes import function_pass
-from loopwright.transform.errors import LoweringError
-from loopwright.transform.parts.bulk_copies import with_bulk_copies
-from loopwright.transform.parts.clone_definitions import clone_definitions
-
-_LANES: Final = 32  # of a warp, where there are such barriers
-_ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
-
-
-class CannotSpecialize(LoweringError, ValueError):
-    """The parts of a loop cannot be given to different warps.
-
-    The loop holds nothing but parts with roles. Memory that one role writes and others read is shared memory, allocated
-    in the loop, and the role that writes it comes first.
-
-    For example:
-
-        from loopwright.script import tir as T
-        from loopwright.transform import launch_threads, specialize_warps
-
-        @T.prim_func
-        def f(A: T.Buffer((4, 32)), B: T.Buffer((4, 32))):
-            for bx in T.thread_binding(1, thread="blockIdx.x"):
-                S = T.decl_buffer((32,), scope="shared")
-                for i in T.serial(4, annotations={"warp_role_stages": 2}):
-                    with T.attr("load", "warp_role", 32):
-                        for tx in T.thread_binding(32, thread="threadIdx.x"):
-                            S[tx] = A[i, tx]
-                    with T.attr("store", "warp_role", 32):
-                        for tx in T.thread_binding(32, thread="threadIdx.x"):
-                            B[i, tx] = S[31 - tx]
-
-        specialize_warps(launch_threads(f))
-    """
-
-    code = "LW0725"
-
-    def __init__(self, problem: str, at: Node, hint: str | None = None) -> None:
-        super().__init__(f"specialize_warps: {problem}", at=at, hint=hint)
-
-
-class _Part(NamedTuple):
-    """What a role does in an iteration."""
-
-    role: Role
-    node: AttrStmt
-    body: Stmt
-    reads: frozenset[Var]
-    writes: frozenset[Var]
-    pointers: frozenset[Var]  # memory that is known by its address
-
-    @property
-    def touches(self) -> frozenset[Var]:
-        return self.reads | self.writes
-
-
-class _Launch:
-    """The threads of a kernel."""
-
-    def __init__(self, kernel: AttrStmt) -> None:
-        self.kernel = kernel
-        self.threads: list[AttrStmt] = []  # the axes
-        self.inside: For | None = None  # the loop inside the kernel that is looked at
-        self.has_roles = False
+from loopwright.transform.parts.hoist_guards import hoist_guards
+from loopwright.transform.warp_roles import CannotSpecialize, Launch, in_kernel
 
 
 class _Specialize(Rewriter):
@@ -151,358 +43,40 @@ class _Specialize(Rewriter):
 
     def __init__(self, may_alias: bool) -> None:
         self.may_alias = may_alias
-        self.launch: _Launch | None = None
+        self.launch: Launch | None = None
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         tag = tag_of(node)
         if tag and not is_virtual_tag(tag):
-            around = self.launch
-            self.launch = around or _Launch(node)
-            if is_thread_tag(tag):
-                self.launch.threads.append(node)
-            result = self.rebuild(node)
-            self.launch = around
-            return result
+            return self._launched(node)
         if role_of(node) is not None:
             raise CannotSpecialize("a role stands outside a loop of roles", node, f"annotate the loop with {STAGES}")
         return self.rebuild(node)
 
-    def visit_IfThenElse(self, choice: IfThenElse) -> Stmt:
-        return choice if role_of(choice.then_case) is not None else self.rebuild(choice)  # what this pass has made
+    def _launched(self, node: AttrStmt) -> Stmt:
+        around = self.launch
+        launch = self.launch = around or Launch(node)
+        if is_thread_tag(tag_of(node)):
+            launch.threads.append(node)
+        is_last = not (isinstance(node.body, AttrStmt) and tag_of(node.body))
+        if is_last and has_roles(node.body):
+            body = hoist_guards(node.body, axis_of(launch.threads[0]).var) if launch.threads else node.body
+            result: Stmt = node.with_(body=in_kernel(body, launch, self.may_alias))
+        else:
+            result = self.rebuild(node)
+        self.launch = around
+        if around is None:
+            for var, value in reversed(launch.maps):
+                result = LetStmt(var, value, result)
+        return result
 
     def visit_For(self, loop: For) -> Stmt:
-        launch = self.launch
-        if stages_of(loop) is None or not has_roles(loop.body):
-            if launch is None:
-                return self.rebuild(loop)
-            around, launch.inside = launch.inside, loop
-            result = self.rebuild(loop)
-            launch.inside = around
-            return result
-        if launch is None or not launch.threads:
+        if stages_of(loop) is not None and has_roles(loop.body):
             raise CannotSpecialize("no threads are launched around the loop of roles", loop, "run launch_threads first")
-        if launch.inside is not None:
-            raise CannotSpecialize("the loop of roles stands in another loop", loop, "fuse the two loops")
-        if launch.has_roles:
-            raise CannotSpecialize("a kernel has two loops of roles", loop, "make each of them a kernel of its own")
-        launch.has_roles = True
-        return _Loop(loop, launch, self.may_alias).specialized()
+        return self.rebuild(loop)
 
     def visit_Expr(self, expr: Expr) -> Expr:
         return expr
-
-
-class _Loop:
-    """One loop of roles."""
-
-    def __init__(self, loop: For, launch: _Launch, may_alias: bool) -> None:
-        stages = stages_of(loop)
-        assert stages is not None
-        if stages < 1:
-            raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
-        if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
-            raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
-        self.loop, self.stages = loop, stages
-        self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
-        self.stored = _stored_in(launch.kernel.body, may_alias)
-        self.allocations: list[Allocate | DeclBuffer] = []
-        body: Stmt = loop.body
-        while isinstance(body, (Allocate, DeclBuffer)):
-            self.allocations.append(body)
-            body = body.body
-        items = body.seq if isinstance(body, SeqStmt) else [body]
-        roles = [self._role_of(item) for item in items]
-        self.ends = [sum([role.threads for role in roles[: k + 1]]) for k in range(len(roles))]
-        self._check_threads(roles, launch)
-        self.parts = [self._part(*item) for item in zip(items, roles, self.ends, strict=True)]
-        self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
-        self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
-        self.in_slots: dict[Buffer, Buffer] = {}
-        self._check_memory()
-        self.numbers: dict[tuple[str, str], int] = {}  # of the barriers, in slots
-        self.counts: list[int] = []  # arrivals that each of them waits for
-        for part in dict.fromkeys(self.staged.values()):
-            readers = sum([item.role.threads for item in self._readers(part)])
-            for kind, count in (("full", part.role.threads), ("empty", readers)):
-                self.numbers[kind, part.role.name] = len(self.counts)
-                self.counts.append(count)
-        self.barriers = decl_buffer((max(1, len(self.counts)) * stages,), "uint64", "barriers", scope="shared")
-
-    def _role_of(self, statement: Stmt) -> Role:
-        role = role_of(statement)
-        if role is None:
-            raise CannotSpecialize("a statement stands beside the roles of the loop", statement, "make it part of one")
-        if role.threads < 1 or role.threads % _LANES:
-            raise CannotSpecialize(f"role {role.name} has {role.threads} threads, no whole warps", statement)
-        return role
-
-    def _check_threads(self, roles: Sequence[Role], launch: _Launch) -> None:
-        """Raise CannotSpecialize where the threads of the block are not those of the roles."""
-        names = [role.name for role in roles]
-        for role in roles:
-            if names.count(role.name) > 1:
-                raise CannotSpecialize(f"there are two parts of role {role.name}", self.loop, "make them one")
-        if len(roles) > _ROLES:
-            raise CannotSpecialize(f"the loop has {len(roles)} roles, and may have {_ROLES}", self.loop)
-        axes = [tag_of(axis) for axis in launch.threads]
-        if axes != ["threadIdx.x"]:
-            problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
-            raise CannotSpecialize(problem, self.loop)
-        if not isinstance(self.of_block, IntImm) or self.of_block.value != self.ends[-1]:
-            problem = f"the block has {self.of_block} threads, and the roles of the loop {self.ends[-1]}"
-            raise CannotSpecialize(problem, self.loop, "make each loop of roles a kernel of its own")
-
-    def _part(self, statement: Stmt, role: Role, end: int) -> _Part:
-        assert isinstance(statement, AttrStmt)
-        body, begin, last = statement.body, end - role.threads, self.ends[-1]
-        within = [self.thread >= begin] if begin > 0 else []
-        if end < last:
-            within.append(self.thread < end)
-        if within:  # that a thread is one of the role's
-            condition = reduce(logical_and, within)
-            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition)
-            if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
-                problem = f"role {role.name} is not under the condition that a thread is one of {begin} to {end - 1}"
-                raise CannotSpecialize(problem, statement, "let launch_threads write it")
-            body = body.then_case
-        if any_statement(body, is_barrier):
-            problem = f"a barrier of the block stands in role {role.name}"
-            hint = "leave it away: threads of one role meet by themselves, and lanes of a warp reduce by shuffles"
-            raise CannotSpecialize(problem, statement, hint)
-        return _Part(role, statement, body, *_memory_of(body))
-
-    # --- memory -----------------------------------------------------------------------------------------------------
-
-    def _check_memory(self) -> None:
-        loads = [*collect(self.loop.min, BufferLoad), *collect(self.loop.extent, BufferLoad)]
-        for data in [load.buffer.data for load in loads]:
-            for part in self.parts:
-                if data in part.writes:  # other roles come to the loop later
-                    problem = f"role {part.role.name} writes {data.name}, of which the loop of roles has its iterations"
-                    raise CannotSpecialize(problem, self.loop, "read it before the loop")
-        takers = [(data, part) for part in self.parts for data in _tickets_in(part.body)]
-        for data, part in takers:
-            if any([data is other and part is not taker for other, taker in takers]):
-                problem = f"role {part.role.name} and another one take tickets of {data.name}"
-                raise CannotSpecialize(f"{problem}, in an order that nobody knows", part.node, "take them in one role")
-        for data in dict.fromkeys([data for part in self.parts for data in part.touches]):
-            users = [part for part in self.parts if data in part.touches]
-            writers = [part for part in users if data in part.writes]
-            if len(users) < 2 or not writers:
-                continue
-            who, others = writers[0], ", ".join([part.role.name for part in users if part is not writers[0]])
-            problem = f"role {who.role.name} writes {data.name}, which role {others} touches as well"
-            if len(writers) > 1 or who is not users[0]:
-                raise CannotSpecialize(problem, who.node, "one role writes it, and comes before those that read it")
-            if data not in self.own or not is_of_block(scope_of(data)):
-                hint = f"allocate {data.name} in the loop, in shared memory"
-                raise CannotSpecialize(f"{problem}, and it is no shared memory of an iteration", who.node, hint)
-            self._check_is_seen_once(data, users, problem)
-            self.staged[data] = who
-
-    def _check_is_seen_once(self, data: Var, users: Sequence[_Part], problem: str) -> None:
-        """Raise CannotSpecialize where a slot has several shapes, or somebody knows where the memory begins."""
-        buffers = dict.fromkeys([buffer for part in users for buffer in _buffers_in(part.body) if buffer.data is data])
-        if len(buffers) > 1:
-            names = ", ".join([buffer.name for buffer in buffers])
-            raise CannotSpecialize(f"{problem}, and it is seen as {names}", users[0].node, "use one buffer for it")
-        (buffer,) = buffers or [None]
-        if buffer is None or buffer.strides or any([data in part.pointers for part in users]):
-            what = "has strides" if buffer is not None and buffer.strides else "is known by its address"
-            raise CannotSpecialize(f"{problem}, and it {what}", users[0].node, "use a buffer without strides")
-
-    def _readers(self, writer: _Part) -> list[_Part]:
-        return [part for part in self.parts if part is not writer and self._handed(writer) & part.touches]
-
-    def _handed(self, writer: _Part) -> frozenset[Var]:
-        """The memory that a role hands on."""
-        return frozenset([data for data, part in self.staged.items() if part is writer])
-
-    # --- the result -------------------------------------------------------------------------------------------------
-
-    def specialized(self) -> Stmt:
-        chain: Stmt | None = None
-        end = sum([part.role.threads for part in self.parts])
-        for part in reversed(self.parts):
-            begin = end - part.role.threads
-            mine = self._role(part, begin)
-            if len(self.parts) > 1:
-                mine = part.node.with_(body=mine)
-            chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
-            end = begin
-        assert chain is not None
-        result = seq([*self._init(), chain])
-        for item in reversed(self.allocations):
-            data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
-            if data in self.staged:
-                result = self._staged_allocation(item, result)
-        if not self.counts:
-            return result
-        memory = self.barriers
-        return Allocate(memory.data, memory.dtype, memory.shape, const(True), DeclBuffer(memory, result))
-
-    def _init(self) -> list[Stmt]:
-        """The first thread sets the barriers up; the others wait for it."""
-        result: list[Stmt] = []
-        for number, count in enumerate(self.counts):
-            slot = Var("slot", "int32")
-            call = Evaluate(mbarrier_init(self._barrier(number, slot), const(count)))
-            result.append(For(slot, const(0), const(self.stages), ForKind.SERIAL, call))
-        return [IfThenElse(self.thread.equal(0), seq(result)), barrier()] if result else []
-
-    def _staged_allocation(self, item: Allocate | DeclBuffer, body: Stmt) -> Stmt:
-        if isinstance(item, Allocate):
-            return item.with_(extents=(const(self.stages), *item.extents), body=body)
-        return DeclBuffer(self._staged_buffer(item.buffer), body)
-
-    def _staged_buffer(self, buffer: Buffer) -> Buffer:
-        result = self.in_slots.get(buffer)
-        if result is None:
-            result = self.in_slots[buffer] = buffer.with_(shape=(const(self.stages), *buffer.shape))
-        return result
-
-    def _role(self, part: _Part, begin: int) -> Stmt:
-        """The loop of one role."""
-        i = self.loop.loop_var
-        slot, turn = i % self.stages, i // self.stages
-        body = part.body
-        handed = self._handed(part)
-        if handed:
-            full = self._barrier(self.numbers["full", part.role.name], slot)
-            if part.role.threads == _LANES:
-                body = with_bulk_copies(body, handed, self.stored, self.thread, begin, full)
-            body = after_last(body, handed, Evaluate(mbarrier_arrive(full)))
-            empty = self._barrier(self.numbers["empty", part.role.name], slot)
-            body = before_first(body, handed, Evaluate(mbarrier_wait(empty, ((turn + 1) % 2).astype("int32"))))
-        for writer in dict.fromkeys(self.staged.values()):
-            taken = self._handed(writer)
-            if writer is part or not taken & part.touches:
-                continue
-            empty = self._barrier(self.numbers["empty", writer.role.name], slot)
-            full = self._barrier(self.numbers["full", writer.role.name], slot)
-            body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
-            body = before_first(body, taken, Evaluate(mbarrier_wait(full, (turn % 2).astype("int32"))))
-        body = _InSlots(self.staged, slot, self._staged_buffer).visit(body)
-        for item in reversed(self.allocations):
-            data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
-            if data not in self.staged and data in part.touches:
-                body = item.with_(body=body)
-        annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
-        return clone_definitions(self.loop.with_(body=body, annotations=annotations))
-
-    def _barrier(self, number: int, slot: Expr) -> Expr:
-        return address_of(BufferLoad(self.barriers, (slot + number * self.stages,)))
-
-
-class _InSlots(Rewriter):
-    """Accesses of memory that roles hand on go to the slot of the iteration."""
-
-    def __init__(self, staged: dict[Var, _Part], slot: Expr, widened: Callable[[Buffer], Buffer]) -> None:
-        self.staged, self.slot, self.widened = staged, slot, widened
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        if load.buffer.data not in self.staged or len(load.indices) != len(load.buffer.shape):
-            return self.rebuild(load)
-        indices = tuple([self.visit(index) for index in load.indices])
-        return BufferLoad._make(self.widened(load.buffer), (self.slot, *indices), span=load.span)
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        if store.buffer.data not in self.staged:
-            return self.rebuild(store)
-        indices = tuple([self.visit(index) for index in store.indices])
-        return BufferStore(self.widened(store.buffer), self.visit(store.value), (self.slot, *indices), span=store.span)
-
-
-# --- places in a role's part ----------------------------------------------------------------------------------------
-
-
-def before_first(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
-    """`what` goes before the first part of the statement that touches the memory; all threads of the role get there."""
-    if isinstance(statement, SeqStmt):
-        parts = list(statement.seq)
-        first = next(k for k, part in enumerate(parts) if _touches(part, memory))
-        parts[first] = before_first(parts[first], memory, what)
-        return seq(parts)
-    if _is_plain(statement, memory):
-        return statement.with_(body=before_first(statement.body, memory, what))  # type: ignore[attr-defined]
-    return seq([what, statement])
-
-
-def after_last(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
-    """`what` goes behind the last part of the statement that touches the memory."""
-    if isinstance(statement, SeqStmt):
-        parts = list(statement.seq)
-        last = max(k for k, part in enumerate(parts) if _touches(part, memory))
-        parts[last] = after_last(parts[last], memory, what)
-        return seq(parts)
-    if _is_plain(statement, memory):
-        return statement.with_(body=after_last(statement.body, memory, what))  # type: ignore[attr-defined]
-    if isinstance(statement, LetStmt):  # its value is read once, before its body
-        body = statement.body
-        return statement.with_(body=after_last(body, memory, what) if _touches(body, memory) else seq([what, body]))
-    return seq([statement, what])
-
-
-def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:
-    """Whether a statement runs its body once, and touches the memory in it alone."""
-    if isinstance(statement, LetStmt):
-        return not _touches(statement.value, memory)
-    return isinstance(statement, (Allocate, DeclBuffer, AttrStmt))
-
-
-def _touches(node: Node, memory: frozenset[Var]) -> bool:
-    return any_node(node, lambda item: isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in memory)
-
-
-def _buffers_in(body: Stmt) -> list[Buffer]:
-    accesses: list[BufferLoad | BufferStore] = [*collect(body, BufferLoad), *collect(body, BufferStore)]
-    return [access.buffer for access in accesses]
-
-
-def _memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var], frozenset[Var]]:
-    """The memory that is read, written, and known by its address.
-
-    What calls know by an address is read and written, but for what blocks hand on.
-    """
-    reads: set[Var] = set()
-    writes: set[Var] = set()
-    pointers: set[Var] = set()
-
-    def look(node: Node) -> bool:
-        if isinstance(node, BufferLoad):
-            reads.add(node.buffer.data)
-        elif isinstance(node, BufferStore):
-            writes.add(node.buffer.data)
-        elif isinstance(node, Var) and node.dtype.kind == "handle":
-            pointers.add(node)
-        elif isinstance(node, Call) and node.op.name in HANDOFFS:
-            for argument in (*_indices_of(node.args[0]), *node.args[1:]):
-                pre_order_visit(argument, look)
-            return False
-        elif isinstance(node, Call) and node.op.name == "tir.address_of":
-            writes.update([load.buffer.data for load in node.args if isinstance(load, BufferLoad)])
-        return True
-
-    pre_order_visit(body, look)
-    return frozenset(reads), frozenset(writes | pointers), frozenset(pointers)
-
-
-def _stored_in(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
-    """The memory that a kernel stores to, or may."""
-    reads, writes, _ = _memory_of(kernel)
-    is_global = any([scope_of(data) == "global" for data in writes])
-    return reads | writes if may_alias and is_global else writes
-
-
-def _tickets_in(body: Stmt) -> frozenset[Var]:
-    """The counters that tickets are taken of."""
-    calls = [call for call in collect(body, Call) if call.op.name == "tir.take_ticket"]
-    return frozenset([load.buffer.data for call in calls for load in collect(call, BufferLoad)])
-
-
-def _indices_of(pointer: Expr) -> Sequence[Expr]:
-    load = pointer.args[0] if isinstance(pointer, Call) else None
-    return load.indices if isinstance(load, BufferLoad) else ()
 
 
 @function_pass

@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 from loopwright.analysis.thread_axes import axis_of, is_shared_along, scope_of, tag_of
 from loopwright.arith import Analyzer, interval_of
 from loopwright.ir import (
+    GE,
     LE,
     LT,
     Allocate,
@@ -105,6 +106,7 @@ class CollectUses(Visitor):
         self.tags: dict[Var, str] = {}  # of those around that run threads
         self.lets: list[Var] = []
         self.guards: list[LT | LE] = []  # which hold here
+        self.narrowed: dict[Var, Range] = {}  # the threads of the role
         self.uses: dict[Var, Use] = {}  # by memory
         self.found: dict[Var, Compact] = {}
         self.has_notes = False  # on allocations, to be removed
@@ -136,12 +138,34 @@ class CollectUses(Visitor):
 
     def visit_IfThenElse(self, node: IfThenElse) -> None:
         self.visit(node.condition)
-        before = len(self.guards)
-        self.guards += [part for part in _parts(node.condition) if isinstance(part, (LT, LE)) and not has_data(part)]
+        before, around = len(self.guards), self.narrowed
+        parts = _parts(node.condition)
+        self.guards += [part for part in parts if isinstance(part, (LT, LE)) and not has_data(part)]
+        self.narrowed = around | self._narrowed(parts)
         self.visit(node.then_case)
         del self.guards[before:]
+        self.narrowed = around
         if node.else_case is not None:
             self.visit(node.else_case)
+
+    def _narrowed(self, conditions: Sequence[Expr]) -> dict[Var, Range]:
+        """The threads for which conditions such as `32 <= tx` and `tx < 96` hold: those of a role."""
+        result: dict[Var, Range] = {}
+        domains = dict(self.loops) | self.narrowed
+        for condition in conditions:
+            if not isinstance(condition, (LT, GE)) or not isinstance(condition.b, IntImm):
+                continue
+            var, number = condition.a, condition.b
+            domain = result.get(var, domains.get(var)) if isinstance(var, Var) and var in self.tags else None
+            if not isinstance(var, Var) or domain is None or not isinstance(domain.min, IntImm):
+                continue
+            end = domain.min + domain.extent
+            if not isinstance(end, IntImm):
+                continue
+            low = max(domain.min.value, number.value) if isinstance(condition, GE) else domain.min.value
+            high = min(end.value, number.value) if isinstance(condition, LT) else end.value
+            result[var] = Range.from_min_extent(const(low, var.dtype), const(max(0, high - low), var.dtype))
+        return result
 
     def _let(self, let: LetStmt | Let) -> None:
         self.visit(let.value)
@@ -239,6 +263,7 @@ class CollectUses(Visitor):
         if isinstance(index, Ramp) and isinstance(index.stride, IntImm) and index.stride.value >= 0:
             first, last = index.base, index.base + index.stride * (index.lanes - 1)
         inner = dict([*use.sharing, *self.loops[use.depth :]])
+        inner |= {var: domain for var, domain in self.narrowed.items() if var in inner}
         if first.dtype.lanes > 1 or has_data(index):
             return None
         low = interval_of(first, inner, self.facts)

@@ -7,7 +7,7 @@ malloc's, and is freed on every way out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,15 @@ from loopwright.codegen.source.names import LIBRARY, Names
 from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import literal, memory_type, value_type
 from loopwright.ir.assertion_errors import error_of, shown
+from loopwright.ir.tensor_copy_intrinsics import tensor_map_fields
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 # Microcontrollers and threads have small stacks, and a stack overflow tells nobody.
 STACK_LIMIT_BYTES = 4096
 STACK_TOTAL_BYTES = 1 << 15  # of all buffers of one function together
+_TENSOR_MAP_BYTES: Final = 256  # of `lw_tensor_map` in native/tensor_map.h
+_TENSOR_MAP_ALIGNMENT: Final = 64
 
 
 class Launch(NamedTuple):
@@ -72,6 +75,8 @@ class CFunction(SourceStatements):
         if isinstance(node.op, ir.GlobalVar):
             return self._call_function(node)
         name = node.op.name.removeprefix("tir.")
+        if name == "tensor_map" and self.symbols.launches:
+            return self._tensor_map(node)
         if name in ("call_extern", "call_pure_extern"):
             return self._call_extern(node)
         if name == "ret":
@@ -195,6 +200,20 @@ class CFunction(SourceStatements):
         if node.op.name == "tir.call_pure_extern":
             return code
         return self.effect(node.dtype, code)
+
+    def _tensor_map(self, node: ir.Call) -> Code:
+        """The map of a tensor, which kernels that are launched here get: a structure that the emulation fills."""
+        fields = tensor_map_fields(node)
+        maps, sizes = self.names.fresh("tensor_map"), self.names.fresh("sizes")
+        void = "void lw_emulated_tensor_map(void *, void *, const long long *, int, int, int);"
+        self.symbols.prototypes.setdefault("lw_emulated_tensor_map", void)
+        given = [*self.operands(*fields.shape, *fields.strides), *map(str, fields.box)]
+        (data,) = self.operands(fields.pointer)
+        self.line(f"unsigned char {maps}[{_TENSOR_MAP_BYTES}] __attribute__((aligned({_TENSOR_MAP_ALIGNMENT})));")
+        self.line(f"const long long {sizes}[{3 * fields.rank}] = {{{', '.join(given)}}};")
+        numbers = f"{fields.rank}, {fields.dtype.nbytes}, {fields.swizzle}"
+        self.line(f"lw_emulated_tensor_map({maps}, (void *){data.within(UNARY)}, {sizes}, {numbers});")
+        return Code(maps)
 
     def _launch(self, node: ir.Call, launch: Launch) -> Code:
         self.symbols.prototypes.setdefault(launch.symbol, launch.prototype)

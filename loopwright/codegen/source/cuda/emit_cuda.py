@@ -14,13 +14,14 @@ from typing import Final
 
 from loopwright import ir
 from loopwright.analysis.written_memory import written_pointers
-from loopwright.codegen.source.code import Code
+from loopwright.codegen.source.code import UNARY, Code
 from loopwright.codegen.source.cuda import vector_types
 from loopwright.codegen.source.cuda.instructions import INSTRUCTIONS
-from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KEEPS_LOADS, KernelWriter
+from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, KEEPS_LOADS, KernelWriter, dynamic_declaration
 from loopwright.codegen.source.cuda.kernels import Alignment, CudaKernel, CudaKernels, KernelParameter
 from loopwright.codegen.source.cuda.limits import check_architecture, check_kernel
 from loopwright.codegen.source.cuda.prelude import prelude
+from loopwright.codegen.source.cuda.tensor_copies import TENSOR_MAP, tensor_maps
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.math_bodies import MathBodies
 from loopwright.codegen.source.names import Names, symbol
@@ -29,6 +30,7 @@ from loopwright.codegen.source.statements import without_unused
 from loopwright.codegen.source.types import memory_type, value_type
 from loopwright.ir.annotations import LAUNCH_PARAMS
 from loopwright.ir.deep import deep
+from loopwright.ir.tensor_copy_intrinsics import TensorMapFields, is_tensor_map
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target
 
@@ -47,14 +49,16 @@ _TAKEN: Final = (
 def emit_cuda(module: ir.IRModule, target: Target) -> CudaKernels:
     """The text of every kernel of `module`, which `split_host_device` made."""
     functions = {name: function for name, function in module.functions_items() if LAUNCH_PARAMS in function.attrs}
-    return _File(functions, target).kernels()
+    return _File(functions, target, tensor_maps(module)).kernels()
 
 
 class _File:
     """The kernels of a module, and what stands around them in one text."""
 
-    def __init__(self, functions: dict[str, ir.PrimFunc], target: Target) -> None:
-        self.functions, self.target = functions, target
+    def __init__(
+        self, functions: dict[str, ir.PrimFunc], target: Target, maps: dict[str, dict[ir.Var, TensorMapFields]]
+    ) -> None:
+        self.functions, self.target, self.maps = functions, target, maps
         self.names = Names()
         for name in (*_TAKEN, *vector_types.NAMES):
             self.names.reserve(name)
@@ -80,17 +84,21 @@ class _File:
 
     def _kernel(self, name: str, function: ir.PrimFunc) -> tuple[list[str], CudaKernel]:
         """The kernel; beside it the same without wide accesses, where these take more than an argument promises."""
-        text, kernel = self._written(self.symbols[name], function)
+        maps = self.maps.get(name, {})
+        text, kernel = self._written(self.symbols[name], function, maps)
         check_kernel(kernel, function, self.target)
         if not kernel.alignments:
             return [text], kernel
         unaligned = self.names.fresh(f"{kernel.name}_unaligned")
-        other, _ = self._written(unaligned, function, is_aligned=False)
+        other, _ = self._written(unaligned, function, maps, is_aligned=False)
         return [text, other], kernel._replace(unaligned=unaligned)
 
-    def _written(self, symbol: str, function: ir.PrimFunc, is_aligned: bool = True) -> tuple[str, CudaKernel]:
+    def _written(
+        self, symbol: str, function: ir.PrimFunc, maps: dict[ir.Var, TensorMapFields], is_aligned: bool = True
+    ) -> tuple[str, CudaKernel]:
         names = Names(self.names)
         writer = self._writer(names, is_aligned)
+        writer.tensor_maps = maps
         types = pointees(function)
         written = written_pointers(function)
         # A load of memory that nobody writes may pass barriers, and ptxas moves it to where its value is needed.
@@ -105,6 +113,12 @@ class _File:
             if param.dtype.kind != "handle":
                 parameters.append(KernelParameter(c_name, str(param.dtype), False, False))
                 declarations.append(f"{value_type(param.dtype)} {c_name}")
+                continue
+            if is_tensor_map(param):
+                writer.values[param] = Code(f"&{c_name}", UNARY)
+                element = maps[param].dtype if param in maps else DataType("uint8")
+                parameters.append(KernelParameter(c_name, str(element), False, param in written, True))
+                declarations.append(f"const __grid_constant__ {TENSOR_MAP} {c_name}")
                 continue
             element = _element(param, function)
             writer.declared[param] = memory_type(element)
@@ -134,7 +148,7 @@ class _File:
         )
         lines = without_unused(writer.lines, [], writer.effects)
         if kernel.dynamic_shared:
-            lines.insert(0, f"    extern __shared__ __align__(16) unsigned char {DYNAMIC_SHARED}[];")
+            lines.insert(0, f"    {dynamic_declaration(writer.dynamic_alignment)}")
         blocks = f", {writer.min_blocks}" if writer.min_blocks else ""
         bounds = f"__launch_bounds__({kernel.threads}{blocks})"
         head = f'extern "C" __global__ void {bounds} {kernel.name}({", ".join(declarations)}) {{'

@@ -96,8 +96,9 @@ class UnknownThreadOrder(LoopwrightError, ValueError):
 class NeedsNewerGpu(LoopwrightError, ValueError):
     """A kernel calls an intrinsic that GPUs of the target's architecture do not have.
 
-    Mbarriers, bulk copies and barriers of some warps are those of sm_90, copies of groups those of sm_80. A target of
-    several architectures has what the oldest of them has, and `cuda` alone, where there is no GPU, is an sm_80.
+    Mbarriers, bulk copies and barriers of some warps are those of sm_90, copies of groups those of sm_80; wgmma is that
+    of sm_90a alone, and no later GPU has it. A target of several architectures has what the oldest of them has, and
+    `cuda` alone, where there is no GPU, is an sm_80.
 
     For example:
 
@@ -116,10 +117,11 @@ class NeedsNewerGpu(LoopwrightError, ValueError):
     code = "LW0665"
 
     def __init__(self, call: ir.Call, name: str, needed: str, arch: str) -> None:
+        gpu = "the GPU with its letter, which it is for alone, as in" if needed.endswith("a") else "a newer GPU, as in"
         super().__init__(
             f"{name} needs {needed}, and the target is {arch}",
             at=call,
-            hint=f"name a newer GPU, as in -arch={needed}, or write the kernel without {name}",
+            hint=f"name {gpu} -arch={needed}, or write the kernel without {name}",
             fields={"intrinsic": name, "needs": needed, "arch": arch},
         )
 

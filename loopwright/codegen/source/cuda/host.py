@@ -25,8 +25,15 @@ from loopwright.codegen.llvm.function_builder import FunctionBuilder
 from loopwright.codegen.llvm.module_text import ModuleText
 from loopwright.codegen.llvm.plain_entry import emit_plain_entry
 from loopwright.codegen.llvm.types import is_widened_in_memory, memory_type, quoted, register_type
-from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
+from loopwright.codegen.source.cuda.kernels import (
+    TENSOR_MAP_ALIGNMENT,
+    TENSOR_MAP_BYTES,
+    CudaKernel,
+    CudaKernels,
+    KernelParameter,
+)
 from loopwright.ir.deep import deep
+from loopwright.ir.tensor_copy_intrinsics import TensorMapFields, tensor_map_fields
 from loopwright.runtime.description import ModuleDescription
 from loopwright.runtime.dtype import INT64, DataType
 from loopwright.runtime.errors import NotBuilt
@@ -42,6 +49,7 @@ _RUNTIME: Final = {
     "lw_cuda_free": "i32 @lw_cuda_free(i32, ptr, ptr)",
     "lw_cuda_launch_embedded": "i32 @lw_cuda_launch_embedded(ptr, i32, ptr, ptr, i64, ptr)",
     "lw_cuda_device": "i32 @lw_cuda_device()",
+    "lw_cuda_tensor_map": "i32 @lw_cuda_tensor_map(i32, ptr, ptr, ptr, i32, i32, i32)",
 }
 
 
@@ -80,7 +88,7 @@ class _HostModule(ModuleEmitter):
         name = kernel.name if is_aligned else kernel.unaligned
         symbol = f"@{quoted(_KERNEL_PREFIX + name)}"
         if name not in self._records:
-            arguments = " ".join([f"{'*' * parameter.is_pointer}{parameter.name}" for parameter in kernel.parameters])
+            arguments = " ".join([f"{_mark(parameter)}{parameter.name}" for parameter in kernel.parameters])
             texts = f"ptr {self.module.string(name)}, ptr {self.module.string(arguments)}"
             fields = f"{{ptr @{images_symbol(self.kernels)}, {texts}, ptr null, ptr null}}"
             self._records[name] = f"{symbol} = internal global {{ptr, ptr, ptr, ptr, ptr}} {fields}, align 8\n"
@@ -107,6 +115,11 @@ class _HostModule(ModuleEmitter):
     def _current_device(self, builder: FunctionBuilder) -> Sequence[str]:
         self.module.declare("lw_cuda_device", _RUNTIME["lw_cuda_device"])
         return [f"i32 {builder.value('call i32 @lw_cuda_device()')}"]
+
+
+def _mark(parameter: KernelParameter) -> str:
+    """What errors are told of the parameter: whether it is a pointer or has one."""
+    return "&" if parameter.is_tensor_map else "*" * parameter.is_pointer
 
 
 class _HostEntry(EntryEmitter):
@@ -169,6 +182,8 @@ class _HostFunction(FunctionEmitter):
         self.writer, self.kernels = writer, writer.kernels.kernels
 
     def visit_Call(self, call: ir.Call) -> str:
+        if call.op.name == "tir.tensor_map":
+            return self._tensor_map(tensor_map_fields(call))
         if not isinstance(call.op, ir.GlobalVar):
             return super().visit_Call(call)
         kernel = self.kernels.get(call.op.name)
@@ -188,8 +203,9 @@ class _HostFunction(FunctionEmitter):
         b = self.b
         count = len(kernel.parameters)
         arguments = b.alloca("ptr", max(count, 1), 8)
-        for position, arg in enumerate(call.args[:count]):
-            self._put(arguments, position, "ptr", self._in_memory(arg))
+        for position, (parameter, arg) in enumerate(zip(kernel.parameters, call.args[:count], strict=True)):
+            value = self.value(arg) if parameter.is_tensor_map else self._in_memory(arg)
+            self._put(arguments, position, "ptr", value)
         record = self.writer.record(kernel)
         if kernel.alignments:
             tests = [self._is_multiple(call.args[position], many) for position, many in kernel.alignments]
@@ -205,6 +221,19 @@ class _HostFunction(FunctionEmitter):
         given = f"{given}, i64 {kernel.dynamic_shared}, ptr {arguments}"
         self.pass_on(self._runtime("lw_cuda_launch_embedded", given))
         return "0"
+
+    def _tensor_map(self, fields: TensorMapFields) -> str:
+        """The address of a tensor map, which the runtime fills."""
+        b = self.b
+        result = b.alloca("i8", TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT)
+        sizes = b.alloca("i64", 3 * fields.rank, 8)
+        numbers = [self.cast(self.value(size), size.dtype, INT64) for size in (*fields.shape, *fields.strides)]
+        for position, number in enumerate([*numbers, *map(str, fields.box)]):
+            self._put(sizes, position, "i64", number)
+        given = f"i32 %device, ptr {result}, ptr {self.value(fields.pointer)}, ptr {sizes}, i32 {fields.rank}"
+        given = f"{given}, i32 {fields.dtype.nbytes}, i32 {fields.swizzle}"
+        self.pass_on(self._runtime("lw_cuda_tensor_map", given))
+        return result
 
     def _is_multiple(self, arg: ir.Expr, multiple: int) -> str:
         """Whether a pointer or an integer is a multiple of a power of two."""

@@ -25,7 +25,15 @@ from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
 from loopwright.codegen.source.cuda.matrix_calls import MATRIX_CALLS, MATRIX_POINTERS
 from loopwright.codegen.source.cuda.places import pointed_memory
+from loopwright.codegen.source.cuda.tensor_copies import TENSOR_CALLS, box_alignments
 from loopwright.codegen.source.cuda.vector_types import vector_type
+from loopwright.codegen.source.cuda.warpgroups import (
+    WARPGROUP_ARCHITECTURES,
+    WARPGROUP_CALLS,
+    WGMMA_ARCHITECTURE,
+    accumulators_of,
+    operand_alignments,
+)
 from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
@@ -65,9 +73,12 @@ class KernelWriter(FragmentWriter):
         self.constants: list[str] = []
         self.threads: dict[str, int] = {}  # threads, by axis
         self.static_shared = self.dynamic_shared = self.stack = 0
+        self.dynamic_alignment = _ALIGNMENT
         self.has_barriers = False
-        # Calls that newer GPUs have: the first of each, by name, and the architecture that has it.
-        self.needs: dict[str, tuple[ir.Call, int]] = {}
+        self.multiples: dict[ir.Var, int] = {}  # memory whose beginning is a multiple of more bytes than that
+        self.accumulators = frozenset[ir.Var]()  # of wgmma: they are registers, or nothing
+        # Calls that newer GPUs have: the first of each by name, and the first architecture that has it, or the only.
+        self.needs: dict[str, tuple[ir.Call, int | str]] = {}
         self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
     def begin(self, function: ir.PrimFunc) -> None:
@@ -79,6 +90,10 @@ class KernelWriter(FragmentWriter):
                 hint = "load and store whole tiles: tvm_load_matrix_sync, tvm_mma_sync, tvm_store_matrix_sync"
                 raise NotBuilt(f"an element of {access.buffer.name}, which warps hold as fragments", hint)
         self.wide = (_accessed_wide(function.body) | set(self.fragments)) - set(self.given)
+        self.multiples = box_alignments(function.body, self.tensor_maps)
+        for var, multiple in operand_alignments(function.body).items():
+            self.multiples[var] = max(multiple, self.multiples.get(var, 1))
+        self.accumulators = accumulators_of(function.body)
         self.run(function.body)
 
     # --- threads --------------------------------------------------------------------------------------------------
@@ -113,10 +128,11 @@ class KernelWriter(FragmentWriter):
 
     def _walks_registers(self, loop: ir.For) -> bool:
         """Whether the loop counts through local memory that is small enough for registers, which have no index."""
-        if not isinstance(loop.extent, ir.IntImm) or not 1 < loop.extent.value <= _LONGEST_UNROLLED:
+        if not isinstance(loop.extent, ir.IntImm) or loop.extent.value <= 1:
             return False
+        memory = self.registers if loop.extent.value <= _LONGEST_UNROLLED else self.accumulators
         for access in ir.collect(loop.body, ir.BufferLoad, ir.BufferStore):
-            if access.buffer.data in self.registers:
+            if access.buffer.data in memory:
                 if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
                     return True
         for node in ir.collect(loop.body, ir.Call):  # which part of a lane's memory an instruction works on
@@ -219,13 +235,16 @@ class KernelWriter(FragmentWriter):
         size = count * statement.dtype.nbytes
         name = self.values[var] = Code(self.names.fresh(var.name))
         self.declared[var] = text
-        align = f"__align__({_ALIGNMENT}) " if var in self.wide else ""
+        multiple = max(_ALIGNMENT if var in self.wide else 1, self.multiples.get(var, 1))
+        align = f"__align__({multiple}) " if multiple > 1 else ""
         if scope == "shared":
-            self.static_shared += size
+            self.static_shared = _rounded_up(self.static_shared, multiple) + size
             self.line(f"__shared__ {align}{text} {name}[{count}];")
         elif scope == "shared.dyn":
-            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {self.dynamic_shared});")
-            self.dynamic_shared += -(-size // _ALIGNMENT) * _ALIGNMENT
+            begin = _rounded_up(self.dynamic_shared, max(multiple, _ALIGNMENT))
+            self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {begin});")
+            self.dynamic_shared = begin + _rounded_up(size, _ALIGNMENT)
+            self.dynamic_alignment = max(self.dynamic_alignment, multiple)
         elif scope == "local" or is_fragment(scope):
             if scope != "local":  # each lane has its part
                 count = -(-count // WARP)
@@ -282,6 +301,16 @@ class KernelWriter(FragmentWriter):
             self.has_barriers = True
             self._need(node, FRAGMENT_CALLS[name](self, node))
             return Code("0")
+        if name in WARPGROUP_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, WARPGROUP_ARCHITECTURES.get(name, WGMMA_ARCHITECTURE)))
+            if name == "set_max_registers":  # ptxas ignores it unless it knows how many registers a kernel begins with
+                self.min_blocks = max(self.min_blocks, 1)
+            return WARPGROUP_CALLS[name](self, node)
+        if name in TENSOR_CALLS:
+            self.has_barriers = True
+            self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
+            return TENSOR_CALLS[name](self, node)
         if name in _SHUFFLES:
             return self._shuffle(node, _SHUFFLES[name])
         if name == "tvm_warp_activemask":
@@ -292,7 +321,8 @@ class KernelWriter(FragmentWriter):
 
     def _need(self, node: ir.Call, architecture: int) -> None:
         name = node.op.name.removeprefix("tir.")
-        if architecture > self.needs.get(name, (node, 0))[1]:
+        known = self.needs[name][1] if name in self.needs else 0
+        if isinstance(known, int) and architecture > known:
             self.needs[name] = (node, architecture)
 
     def _barrier(self, node: ir.Call) -> Code:
@@ -333,6 +363,15 @@ class KernelWriter(FragmentWriter):
             return code
         is_void = node.dtype.kind == "void"
         return self.effect(node.dtype, code if is_void else converted(value_type(node.dtype), code))
+
+
+def dynamic_declaration(alignment: int) -> str:
+    """The line that declares the array of dynamic shared memory."""
+    return f"extern __shared__ __align__({alignment}) unsigned char {DYNAMIC_SHARED}[];"
+
+
+def _rounded_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 def _accessed_wide(body: ir.Stmt) -> frozenset[ir.Var]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+# Of a tensor map among the parameters: `lw_tensor_map` of native/tensor_map.h.
+TENSOR_MAP_BYTES: Final = 256
+TENSOR_MAP_ALIGNMENT: Final = 64
 
 
 class KernelParameter(NamedTuple):
@@ -12,6 +16,7 @@ class KernelParameter(NamedTuple):
     dtype: str  # of the scalar, or of the elements behind the pointer
     is_pointer: bool
     is_written: bool  # memory that the kernel stores to
+    is_tensor_map: bool = False  # the map of a tensor of that type, by value
 
 
 class Alignment(NamedTuple):

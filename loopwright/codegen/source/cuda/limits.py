@@ -8,7 +8,7 @@ from typing import Final
 from loopwright import ir
 from loopwright.analysis.thread_axes import tag_of
 from loopwright.codegen.source.cuda.errors import KernelTooLarge, NeedsNewerGpu
-from loopwright.codegen.source.cuda.kernels import CudaKernel
+from loopwright.codegen.source.cuda.kernels import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, CudaKernel
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target, describe_gpu
 
@@ -55,18 +55,26 @@ def check_kernel(kernel: CudaKernel, function: ir.PrimFunc, target: Target) -> N
         raise KernelTooLarge(function, kernel.name, need, f"{whole:,} bytes", hint)
 
 
-def check_architecture(calls: Mapping[str, tuple[ir.Call, int]], target: Target) -> None:
-    """Raise NeedsNewerGpu for a call that the target does not have; `calls`: by name, with the first architecture."""
+def check_architecture(calls: Mapping[str, tuple[ir.Call, int | str]], target: Target) -> None:
+    """Raise NeedsNewerGpu for a call that the target does not have.
+
+    `calls`: by name, with the first architecture that has it (90), or the only one ("sm_90a").
+    """
     gpu = describe_gpu(target)
     for name, (call, needed) in calls.items():
-        if gpu.number < needed:
+        if isinstance(needed, int) and gpu.number < needed:
             raise NeedsNewerGpu(call, name, f"sm_{needed}", gpu.arch)
+        if isinstance(needed, str) and gpu.arch != needed:
+            raise NeedsNewerGpu(call, name, needed, gpu.arch)
 
 
 def _parameter_bytes(kernel: CudaKernel) -> int:
     """Bytes of the arguments, each aligned to its size."""
     result = 0
     for parameter in kernel.parameters:
+        if parameter.is_tensor_map:
+            result = -(-result // TENSOR_MAP_ALIGNMENT) * TENSOR_MAP_ALIGNMENT + TENSOR_MAP_BYTES
+            continue
         size = 8 if parameter.is_pointer else DataType(parameter.dtype).nbytes
         result = -(-result // size) * size + size
     return result

@@ -19,6 +19,7 @@ from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.statements import SourceStatements
 from loopwright.codegen.source.types import memory_type
+from loopwright.ir.tensor_copy_intrinsics import TensorMapFields
 from loopwright.runtime.dtype import DataType
 
 
@@ -31,6 +32,7 @@ class MemoryWriter(SourceStatements):
         self.given: dict[ir.Var, int] = {}  # parameters, by position
         self.alignments: dict[ir.Var, int] = {}  # parameters that have to be multiples
         self.wide = frozenset[ir.Var]()  # memory of the kernel's own that is accessed wide
+        self.tensor_maps: dict[ir.Var, TensorMapFields] = {}  # among the parameters
 
     def address(self, buffer: ir.Buffer, index: Code) -> str:
         """Where buffer[index] begins."""

@@ -6,7 +6,8 @@
 // An asynchronous copy sets all bits of its target when the first lane of its warp begins it, and reads its source when
 // it is done: as late as possible (forwards), at once (backwards), or at some time (random). A thread that waits for an
 // mbarrier looks whenever its turn comes, and may miss a phase, as on a GPU. The copies of a thread's groups are done by
-// the same rule: when the thread waits for the group (forwards), at once, or at some time between.
+// the same rule: when the thread waits for the group (forwards), at once, or at some time between. Warpgroups have a file
+// of their own.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +15,15 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "warpgroups.h"
+#include "tensor_map.h"
 
 struct lw_dim3 {
     unsigned x, y, z;
@@ -32,7 +37,7 @@ extern char __stop_lw_shared[] __attribute__((weak, visibility("hidden")));
 
 namespace {
 
-enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_MBARRIER, DONE };
+enum State { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_MBARRIER, AT_WARPGROUP, DONE };
 
 struct Mbarrier {
     int line;  // of its init
@@ -47,12 +52,21 @@ struct Copy {
     const unsigned char *source;
     long long bytes;
     unsigned char *barrier;
+    const lw_tensor_map *map;  // of the tensor that a box is copied of, in place of the source
+    int at[5];
 
     bool operator==(const Copy &other) const {
         return line == other.line && target == other.target && source == other.source && bytes == other.bytes &&
-            barrier == other.barrier;
+            barrier == other.barrier && map == other.map && memcmp(at, other.at, sizeof at) == 0;
     }
 };
+// tensor_copies.cpp
+void load_box(const Copy &copy);
+void show_to_copies(const unsigned char *from, size_t bytes);
+void show_all_to_copies();
+unsigned char *in_view(const unsigned char *from);
+bool finish_all_stores();
+void finish_some_stores();
 
 struct GroupCopy {
     int line;
@@ -60,6 +74,16 @@ struct GroupCopy {
     const unsigned char *source;
     unsigned bytes, group;
     bool is_done;
+};
+
+struct BoxStore {
+    int line;
+    const lw_tensor_map *map;
+    int at[5];
+    unsigned char *source;
+    unsigned group;
+    std::vector<unsigned char> bytes;
+    bool is_read, is_done, is_awaited;
 };
 
 struct Fiber {
@@ -75,19 +99,23 @@ struct Fiber {
     unsigned copies;  // that it has begun
     unsigned groups;  // that it has committed
     std::vector<GroupCopy> waited_for;  // copies of groups, in their order: it has not waited for them yet
+    unsigned store_groups;  // of boxes, that it has committed
+    std::vector<BoxStore> stores;
     lw_dim3 index;
 };
 
 const size_t LARGEST_STACK = size_t(1) << 26, OWN_STACK = size_t(1) << 16;
+const size_t DYNAMIC_ALIGNMENT = 1024;  // the most that a kernel asks for
 const char *const WHY[] = {
     "", "waits at the barrier of line", "waits for lanes of its warp in line", "waits at the role_barrier of line",
-    "waits for the mbarrier in line"};
+    "waits for the mbarrier in line", "waits for other warps of its warpgroup to begin the wgmma that it waits for in line"};
 const unsigned long long TOKEN = 0x726569727261626dull;  // lies in every mbarrier: who overwrites it is found out
 
 std::mutex one_at_a_time;
 std::vector<Fiber> fibers;
 std::vector<unsigned long long> lanes;
 std::vector<unsigned char> dynamic_memory;
+size_t dynamic_bytes = 0;
 char *stacks = nullptr;
 size_t stacks_bytes = 0;
 unsigned current = 0;
@@ -101,6 +129,8 @@ unsigned long long random_state = 1;
 std::map<unsigned char *, Mbarrier> mbarriers;  // of this block
 std::map<std::pair<unsigned, unsigned>, Copy> begun;  // by warp, and by how many it has begun before
 std::vector<Copy> under_way;
+bool has_stores = false;  // of boxes, in this block
+bool watches_fences = false;  // something reads shared memory by the asynchronous proxy
 std::map<unsigned char *, std::pair<unsigned, int>> group_targets;  // → bytes and line of a copy not waited for
 
 unsigned random_below(unsigned n) {
@@ -186,11 +216,15 @@ void show(char *to, size_t room, const Fiber &fiber) {
     wrong(line, text);
 }
 
+unsigned char *dynamic_begin() {
+    return (unsigned char *)((size_t(dynamic_memory.data()) + DYNAMIC_ALIGNMENT - 1) / DYNAMIC_ALIGNMENT * DYNAMIC_ALIGNMENT);
+}
+
 bool is_shared(const unsigned char *from, long long bytes) {
     const unsigned char *const first = (const unsigned char *)__start_lw_shared;
     const unsigned char *const last = (const unsigned char *)__stop_lw_shared;
     if (first != nullptr && from >= first && from + bytes <= last) return true;
-    return from >= dynamic_memory.data() && from + bytes <= dynamic_memory.data() + dynamic_memory.size();
+    return from >= dynamic_begin() && from + bytes <= dynamic_begin() + dynamic_bytes;
 }
 
 unsigned long long token_of(const unsigned char *barrier) { return TOKEN ^ (unsigned long long)(size_t)barrier; }
@@ -266,11 +300,49 @@ void finish(size_t which) {
     const Copy copy = under_way[which];
     under_way.erase(under_way.begin() + long(which));
     check_untouched(copy.line, copy.target, copy.bytes);
-    memcpy(copy.target, copy.source, size_t(copy.bytes));
+    if (copy.map == nullptr)
+        memcpy(copy.target, copy.source, size_t(copy.bytes));
+    else
+        load_box(copy);
+    show_to_copies(copy.target, size_t(copy.bytes));
     Mbarrier &barrier = mbarrier_at(copy.line, copy.barrier);
     barrier.bytes -= copy.bytes;
     complete_phase(barrier);
 }
+
+// All lanes of a warp call for a copy; what is in shared memory is no longer there when the first one has.
+void together(const Copy &copy, const char *name) {
+    char text[120];
+    for (unsigned lane = 0; lane < 32; ++lane) {
+        const size_t which = size_t(warp_of(current)) * 32 + lane;
+        if (which < fibers.size() && fibers[which].state != DONE) continue;
+        snprintf(text, sizeof text, "all 32 lanes of a warp call %s, and some are not there", name);
+        wrong(copy.line, text);
+    }
+    const std::pair<unsigned, unsigned> key(warp_of(current), fibers[current].copies++);
+    const auto found = begun.find(key);
+    if (found == begun.end()) {
+        begin(copy);
+        begun[key] = copy;
+    } else if (!(found->second == copy)) {
+        snprintf(text, sizeof text, "the lanes of a warp call %s with different arguments", name);
+        wrong(copy.line, text);
+    }
+    wait(AT_WARP_BARRIER, copy.line, ~0u);
+    if (current % 32 == 0) begun.erase(key);
+}
+
+// Lane 0 announces the bytes: what other lanes do may come before.
+void launch_copy(const Copy &copy) {
+    mbarrier_at(copy.line, copy.barrier).bytes += copy.bytes;
+    under_way.push_back(copy);
+    if (order_kind == 1) finish(under_way.size() - 1);
+}
+}  // namespace
+
+#include "warpgroups.cpp"
+
+namespace {
 
 // Lets the threads of whole warps go on when as many wait at the barrier as it counts.
 void release_role(unsigned which) {
@@ -294,7 +366,8 @@ bool waits_for_ever() {
     const Fiber *waiting[DONE] = {};
     for (const Fiber &fiber : fibers)
         if (fiber.state != DONE && waiting[fiber.state] == nullptr) waiting[fiber.state] = &fiber;
-    if (waiting[AT_MBARRIER] == nullptr && waiting[AT_ROLE_BARRIER] == nullptr) return false;
+    if (waiting[AT_MBARRIER] == nullptr && waiting[AT_ROLE_BARRIER] == nullptr && waiting[AT_WARPGROUP] == nullptr)
+        return false;
     size_t end = size_t(snprintf(message, sizeof message, "block (%u, %u, %u)", blockIdx.x, blockIdx.y, blockIdx.z));
     const char *separator = ": ";
     for (const Fiber *fiber : waiting) {
@@ -326,6 +399,7 @@ bool waits_for_ever() {
 
 // What a block may not leave behind.
 bool ends_well() {
+    if (!finish_all_stores()) return false;
     if (!under_way.empty()) {
         snprintf(
             message, sizeof message, "block (%u, %u, %u) ends while the copy of line %d is under way", blockIdx.x,
@@ -337,6 +411,15 @@ bool ends_well() {
         snprintf(
             message, sizeof message, "block (%u, %u, %u): thread (%u, %u, %u) ends without waiting for its copy of line %d",
             blockIdx.x, blockIdx.y, blockIdx.z, fiber.index.x, fiber.index.y, fiber.index.z, fiber.waited_for[0].line);
+        return false;
+    }
+    for (unsigned k = 0; k < fibers.size(); ++k) {
+        const char *const what = unfinished(k);
+        if (what == nullptr) continue;
+        const lw_dim3 at = fibers[k].index;
+        snprintf(
+            message, sizeof message, "block (%u, %u, %u): thread (%u, %u, %u) %s of line %d", blockIdx.x, blockIdx.y,
+            blockIdx.z, at.x, at.y, at.z, what, warpgroup_threads[k].line);
         return false;
     }
     for (const auto &item : mbarriers) {
@@ -384,8 +467,11 @@ bool run_ready(std::vector<unsigned> &order, unsigned first) {
             const Mbarrier &barrier = mbarriers[fibers[which].barrier];
             if (has_completed(barrier, fibers[which].parity)) fibers[which].state = READY;
         }
+        if (fibers[which].state == AT_WARPGROUP && have_all_begun(which)) fibers[which].state = READY;
         if (fibers[which].state != READY) continue;
+        if (order_kind == 2) compute_some();
         if (order_kind == 2 && !group_targets.empty()) finish_some_group_copies();
+        if (order_kind == 2 && has_stores) finish_some_stores();
         has_run = true;
         resume(which);
         if (fibers[which].state == AT_ROLE_BARRIER) release_role(which);
@@ -405,6 +491,8 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
         fiber.copies = 0;
         fiber.groups = 0;
         fiber.waited_for.clear();
+        fiber.store_groups = 0;
+        fiber.stores.clear();
         getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = stacks + k * stack_bytes;
         fiber.start.uc_stack.ss_size = stack_bytes;
@@ -415,6 +503,8 @@ bool run_block(size_t stack_bytes, std::vector<unsigned> &order) {
     begun.clear();
     under_way.clear();
     group_targets.clear();
+    begin_warpgroups();
+    has_stores = false;
     std::vector<unsigned> warps((fibers.size() + 31) / 32), own;
     for (;;) {
         bool has_run = false, is_done = true;
@@ -465,6 +555,8 @@ bool has_stacks(size_t bytes) {
 
 }  // namespace
 
+#include "tensor_copies.cpp"
+
 extern "C" {
 
 void lw_block_barrier(int line) { wait(AT_BLOCK_BARRIER, line); }
@@ -490,7 +582,7 @@ unsigned lw_running_lanes(void) {
     for (unsigned lane = 0; lane < 32; ++lane) result |= unsigned(lw_is_running(lane)) << lane;
     return result;
 }
-unsigned char *lw_dynamic_shared(void) { return dynamic_memory.data(); }
+unsigned char *lw_dynamic_shared(void) { return dynamic_begin(); }
 int lw_is_shared(const void *from, long long bytes) { return is_shared((const unsigned char *)from, bytes); }
 
 void lw_trap(int line) {
@@ -538,23 +630,8 @@ void lw_mbarrier_wait(int line, void *barrier, int parity) {
 
 void lw_bulk_copy_async(int line, void *target, const void *source, long long bytes, void *barrier) {
     const Copy copy = {line, (unsigned char *)target, (const unsigned char *)source, bytes, (unsigned char *)barrier};
-    for (unsigned lane = 0; lane < 32; ++lane)
-        if (!lw_is_running(lane)) wrong(line, "all 32 lanes of a warp call bulk_copy_async, and some are not there");
-    const std::pair<unsigned, unsigned> key(warp_of(current), fibers[current].copies++);
-    const auto found = begun.find(key);
-    if (found == begun.end()) {
-        begin(copy);
-        begun[key] = copy;
-    } else if (!(found->second == copy)) {
-        wrong(line, "the lanes of a warp call bulk_copy_async with different arguments");
-    }
-    wait(AT_WARP_BARRIER, line, ~0u);
-    if (current % 32 != 0) return;  // lane 0 announces the bytes: what other lanes do may come before
-    begun.erase(key);
-    if (bytes <= 0) return;
-    mbarrier_at(line, barrier).bytes += bytes;
-    under_way.push_back(copy);
-    if (order_kind == 1) finish(under_way.size() - 1);
+    together(copy, "bulk_copy_async");
+    if (current % 32 == 0 && bytes > 0) launch_copy(copy);
 }
 
 void lw_cp_async(int line, void *given, const void *source, unsigned bytes, unsigned alignment) {
@@ -609,8 +686,8 @@ void lw_emulation_order(int kind, unsigned long long seed) {
 
 // Extents: blocks along x, y, z, then threads along x, y, z.
 int lw_emulate(
-    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
-    unsigned long long stack_bytes, int has_barriers) {
+    const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long wanted_bytes,
+    unsigned long long stack_bytes, int has_barriers, int uses_proxy) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     message[0] = 0;
     for (int k = 0; k < 6; ++k)
@@ -630,7 +707,8 @@ int lw_emulate(
     size_t stack = (size_t(stack_bytes) + OWN_STACK + 4095) / 4096 * 4096;
     fibers.resize(threads);
     lanes.assign((threads + 31) / 32 * 32, ~0ull);
-    dynamic_memory.resize(size_t(dynamic_bytes));
+    dynamic_bytes = size_t(wanted_bytes);
+    dynamic_memory.resize(dynamic_bytes == 0 ? 0 : dynamic_bytes + DYNAMIC_ALIGNMENT);
     if (has_barriers && (stack > LARGEST_STACK || !has_stacks(stack * threads))) {
         snprintf(message, sizeof message, "%s: there is no memory for the stacks of %zu threads", kernel, threads);
         return 1;
@@ -641,6 +719,7 @@ int lw_emulate(
     kernel_body = body;
     kernel_arguments = arguments;
     std::vector<unsigned> order(threads);
+    watches_fences = uses_proxy != 0;
     if (setjmp(failed) != 0) return fail();
     unsigned long long blocks = (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
     for (unsigned long long k = 0; k < blocks; ++k) {
@@ -649,6 +728,7 @@ int lw_emulate(
             unsigned(block % gridDim.x), unsigned(block / gridDim.x % gridDim.y), unsigned(block / gridDim.x / gridDim.y)};
         if (__start_lw_shared != nullptr) memset(__start_lw_shared, 0xff, size_t(__stop_lw_shared - __start_lw_shared));
         if (!dynamic_memory.empty()) memset(dynamic_memory.data(), 0xff, dynamic_memory.size());
+        if (watches_fences) show_all_to_copies();
         if (!has_barriers)
             run_without_barriers(order);
         else if (!run_block(stack, order))

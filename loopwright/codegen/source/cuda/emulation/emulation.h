@@ -1,6 +1,8 @@
 // What a text of CUDA C++ means on a CPU: threads are fibers (emulation.cpp), shared memory is static, since blocks run
-// one after the other. It includes nothing, as the text defines types of its own.
+// one after the other. It includes nothing of the system's, as the text defines types of its own.
 #pragma once
+
+#include "warpgroups.h"
 
 #define __global__
 #define __device__
@@ -43,7 +45,7 @@ void lw_wait_group_but(int count);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
-    unsigned long long stack_bytes, int has_barriers);
+    unsigned long long stack_bytes, int has_barriers, int uses_proxy);
 
 void *memcpy(void *, const void *, __SIZE_TYPE__);
 float sqrtf(float), floorf(float), ceilf(float), truncf(float), roundf(float), nearbyintf(float), fabsf(float);
@@ -141,6 +143,9 @@ static inline unsigned long long lw_await_published(int line, const void *status
 #define lw_bulk_copy_async(...) lw_bulk_copy_async(__LINE__, __VA_ARGS__)
 #define lw_role_barrier(...) lw_role_barrier(__LINE__, __VA_ARGS__)
 
+// Copies of boxes of tensors: tensor_copies.cpp.
+#include "tensor_copies.h"
+
 // Copies of groups: emulation.cpp. What lies anywhere is copied in pieces; it is there when the others are.
 #define lw_cp_async_4(...) lw_cp_async(__LINE__, __VA_ARGS__, 4, 4)
 #define lw_cp_async_8(...) lw_cp_async(__LINE__, __VA_ARGS__, 8, 8)
@@ -152,3 +157,19 @@ template <int groups>
 static inline void lw_wait_group() {
     lw_wait_group_but(groups);
 }
+
+// Warpgroups: warpgroups.cpp. The shapes of wgmma that a text has are defined before it.
+#define lw_wgmma_fence() lw_meet_warpgroup(__LINE__, "wgmma_fence", 0)
+#define lw_wgmma_commit() lw_meet_warpgroup(__LINE__, "wgmma_commit", 0)
+#define lw_wgmma_wait lw_at<__LINE__>::wgmma_wait
+#define lw_set_max_registers_inc lw_at<__LINE__>::set_max_registers
+#define lw_set_max_registers_dec lw_at<__LINE__>::set_max_registers
+#define lw_keep(registers)
+#define lw_keep_words(registers)
+template <int line>
+struct lw_at {
+    template <int groups>
+    static void wgmma_wait() { lw_wgmma_wait_but(line, groups); }
+    template <int count>
+    static void set_max_registers() { lw_meet_warpgroup(line, "set_max_registers", count); }
+};
