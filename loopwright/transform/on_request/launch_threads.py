@@ -29,11 +29,13 @@ from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
     has_threads,
+    has_warp_call,
     is_barrier,
     is_block_tag,
     is_of_block,
     is_thread_tag,
     is_virtual_tag,
+    is_warp_call,
     scope_of,
     tag_of,
 )
@@ -47,7 +49,9 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     DeclBuffer,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -62,6 +66,7 @@ from loopwright.ir import (
     Rewriter,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     While,
     any_node,
@@ -88,6 +93,8 @@ from loopwright.transform.parts.rasterize import rasterized
 RESIDENT_BLOCKS: Final = "resident_blocks"
 _BLOCK_AXIS: Final = "blockIdx.x"
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
+_WARP_AXIS: Final = "threadIdx.x"  # along which the lanes of a warp lie side by side
+_WARP: Final = 32
 _THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
@@ -358,7 +365,10 @@ class _Inside(Rewriter):
         if isinstance(statement, AttrStmt) and (role := role_of(statement)) is not None:
             return self.in_role(role, statement, running)
         if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
-            return self.guarded(statement, running)
+            if is_warp_call(statement):
+                return self.of_warp(statement, running)
+            if _WARP_AXIS in running or not has_warp_call(statement):
+                return self.guarded(statement, running)
         if isinstance(statement, SeqStmt):
             if any([is_block_tag(tag_of(part)) for part in statement.seq]):
                 raise NotALaunch(
@@ -497,6 +507,22 @@ class _Inside(Rewriter):
         self.values[loop.loop_var] = var
         return For(var, self.visit(loop.min), self.visit(loop.extent), ForKind.SERIAL, self.visit(loop.body))
 
+    def of_warp(self, statement: Stmt, running: frozenset[str]) -> Stmt:
+        """An instruction of all lanes of a warp: the first 32 threads along x, where no loop over them is around it."""
+        if _WARP_AXIS in running:
+            return self.guarded(statement, running)
+        extent = self.kernel.extents.get(_WARP_AXIS)
+        threads = extent.value if isinstance(extent, IntImm) else 0
+        if threads == 0 or threads % _WARP != 0:
+            has = "no loop" if extent is None else f"a loop of {extent} iterations"
+            problem = f"{_name_of(statement)} is an instruction of the 32 lanes of a warp"
+            problem = f"{problem}, and {has} is bound to {_WARP_AXIS}"
+            hint = f"bind a loop of 32 iterations to {_WARP_AXIS}, one that fills shared memory for instance"
+            raise NotALaunch(problem, statement, hint)
+        body = self.guarded(statement, running | {_WARP_AXIS})
+        lane = self.kernel.axes[_WARP_AXIS]
+        return body if threads == _WARP else IfThenElse(lane < const(_WARP, lane.dtype), body)
+
     def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
         """Along axes that do not run the statement, the first thread does."""
         missing = [tag for tag in [*self.kernel.blocks, *self.threads] if tag not in running]
@@ -528,6 +554,14 @@ class _Inside(Rewriter):
             self.values[let.var] = self.visit(let.value)
             return self.visit(let.body)
         return self.rebuild(let)
+
+
+def _name_of(statement: Stmt) -> str:
+    """What an instruction of a warp is called."""
+    if isinstance(statement, AttrStmt):
+        return str(statement.node.value) if isinstance(statement.node, StringImm) else statement.attr_key
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    return statement.value.op.name.removeprefix("tir.")
 
 
 def _steering(node: Stmt) -> Sequence[Expr]:
