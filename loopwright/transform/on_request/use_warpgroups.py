@@ -209,9 +209,11 @@ class _Calls(StmtRewriter):
 
 
 def _is_for_cores(loop: For) -> bool:
-    """Whether a nest is nothing but loops for tensor cores, in loops around them."""
+    """Whether a nest is nothing but loops for tensor cores, in loops around them that can be unrolled."""
     if core_of(loop) is not None:
         return True
+    if not isinstance(loop.extent, IntImm):
+        return False
     parts = loop.body.seq if isinstance(loop.body, SeqStmt) else [loop.body]
     return all([isinstance(part, For) and _is_for_cores(part) for part in parts])
 
