@@ -299,6 +299,11 @@ class _Kernel:
             also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
             hint = f"bind loops of {mine.size} iterations together to {_ROLE_AXIS}, y and z"
             raise NotALaunch(f"{problem}{also}, and the role {mine.size} threads", node, hint)
+        extent = mine.extents[tag_of(node)]
+        if not (isinstance(axis.extent, IntImm) and axis.extent.value == extent):
+            problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
+            hint = "bind loops alike in all parts of a role"
+            raise NotALaunch(f"{problem}, and {extent} in another part", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -585,7 +590,8 @@ def _is_one(extent: Expr) -> bool:
 
 
 def _has_bound(statement: Stmt) -> bool:
-    return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node))
+    """Whether not all of the statement is the work of one thread."""
+    return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node) or role_of(node) is not None)
 
 
 def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:

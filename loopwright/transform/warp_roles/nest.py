@@ -47,7 +47,7 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.warp_roles.errors import CannotSpecialize
 from loopwright.transform.warp_roles.loop import RoleLoop
-from loopwright.transform.warp_roles.part import Part, memory_of, stored_in, tickets_in
+from loopwright.transform.warp_roles.part import Part, accessed_once, memory_of, stored_in, tickets_in
 from loopwright.transform.warp_roles.places import uses_memory
 
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
@@ -110,6 +110,7 @@ class Nest:
         self.body, self.launch = body, launch
         self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
         self.stored = stored_in(launch.kernel.body, may_alias)
+        self.accessed_once = accessed_once(launch.kernel.body, may_alias)
         self.threads = role_threads(launch.kernel.body)
         self.beside: list[Part] = []  # what roles do outside loops of roles
         self.loops = {loop: RoleLoop(loop, self) for loop in loops}
@@ -187,6 +188,14 @@ class Nest:
         if any_node(expr, lambda node: isinstance(node, (BufferLoad, Call)) or node is self.thread):
             problem = f"{expr} around the loop of roles is not the same for all threads, whenever they come there"
             raise CannotSpecialize(problem, at, "let it depend on the block and on loops around it alone")
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles, outermost first."""
+        return [
+            outer
+            for outer in collect_statements(self.body, For)
+            if outer is not loop and any_statement(outer, lambda node: node is loop)
+        ]
 
     # --- memory -----------------------------------------------------------------------------------------------------
 

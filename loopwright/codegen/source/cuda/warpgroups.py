@@ -183,16 +183,17 @@ def _wait(writer: MemoryWriter, node: ir.Call) -> Code:
         is_float = load.dtype is FLOAT32
         full, text, constraint = ("lw_keep", "float", "f") if is_float else ("lw_keep_words", "uint32_t", "r")
         # ptxas moves arithmetic on registers before the wait, and knows what two loads behind it give only then.
-        load = 'asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"({}) : "r"(where) : "memory");'
+        read = 'asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"({}) : "r"(where) : "memory");'
+        clear = f'asm volatile("mov.b32 %0, 0;" : "={constraint}"(registers[k]));'
         lines = [
             "__shared__ uint32_t any;",
             "const uint32_t where = (uint32_t)__cvta_generic_to_shared(&any);",
             "uint32_t once, again;",
-            load.format("once"),
-            load.format("again"),
+            read.format("once"),
+            read.format("again"),
             "if (once != again) {  // never: nobody writes it",
             "    #pragma unroll",
-            f'    for (int32_t k = 0; k < n; ++k) {{ asm volatile("mov.b32 %0, 0;" : "={constraint}"(registers[k])); }}',
+            f"    for (int32_t k = 0; k < n; ++k) {{ {clear} }}",
             "}",
         ]
         _define_template(writer.helpers, full, f"{full}({text} (&registers)[n])", lines)
