@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from loopwright.analysis.thread_axes import scope_of
@@ -15,6 +15,7 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Expr,
+    For,
     Node,
     Stmt,
     Var,
@@ -54,8 +55,12 @@ class Around(Protocol):
     body: Stmt
     launch: Launch
     thread: Var
-    threads: Mapping[str, RoleThreads]
+    threads: dict[str, RoleThreads]
     stored: frozenset[Var]  # memory that the kernel stores to
+    accessed_once: frozenset[Var]  # tensors that one statement touches, and nothing else does
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles."""
 
     def part(self, statement: Stmt, role: Role) -> Part:
         """What a role does, without the condition that a thread is one of its."""
