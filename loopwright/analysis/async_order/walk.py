@@ -1,0 +1,298 @@
+"""Walk: the events of one block of a kernel, for given values of its sizes and scalars.
+
+The text is run once, for all threads together: a condition splits them, a loop goes as often as the threads that go
+most often. Only integers are computed that decide what happens: iterations, conditions, slots, parities. What else a
+statement computes is left away, and its accesses are footprints.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from loopwright.analysis.async_order.calls import Calls
+from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch, Trace, Where
+from loopwright.analysis.async_order.footprints import Footprint, Footprints, Site, TooLarge
+from loopwright.analysis.async_order.kernels import (
+    SYNCHRONISES,
+    AsyncKernel,
+    Memory,
+    block_axes,
+    thread_axes,
+    variable_of,
+)
+from loopwright.analysis.async_order.sites import Plain, plain, reads_of
+from loopwright.analysis.async_order.values import Env, Value, is_counter
+from loopwright.analysis.warp_roles import role_of
+from loopwright.ir import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    Call,
+    DeclBuffer,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    IntImm,
+    LetStmt,
+    Node,
+    SeqStmt,
+    Stmt,
+    Var,
+    any_node,
+)
+
+MOST_EVENTS: Final = 3000  # of a role
+
+
+class _Cut(Exception):
+    """Enough has been seen of some threads."""
+
+
+class Walk:
+    """Collects the events of a block."""
+
+    def __init__(self, kernel: AsyncKernel, memory: Memory, values: dict[Var, int], block: dict[Var, int]) -> None:
+        self.kernel, self.memory = kernel, memory
+        self.env = Env()
+        self.env.vars.update(values)
+        self.env.vars.update(block)
+        self.tracked = memory.shared | memory.registers
+        self.threads = self._threads()
+        self.footprints = Footprints(self.env, self.threads, memory.unit_bytes)
+        self.masks: dict[bytes, Mask] = {}
+        self.everyone = self.mask(np.ones(self.threads, bool))
+        self.cut = np.zeros(self.threads, bool)
+        self.events: list[Event] = []
+        self.roles: list[tuple[str, Mask]] = []
+        self.doubts: dict[str, None] = {}
+        self.loops: list[tuple[str, int]] = []
+        self.where: Where = ()
+        self.begin = 0  # of the events of a role
+        self.depth = 0  # of conditions that split threads
+        self.owners: dict[Var, Mask] = {}  # of counters
+        self.plains: dict[Node, Plain] = {}
+        self.known: dict[tuple[object, ...], tuple[Touch, ...]] = {}
+        self.has_events: dict[Node, bool] = {}
+        self.calls = Calls(self)
+
+    def _threads(self) -> int:
+        """How many there are; their numbers along the axes are variables."""
+        count = 1
+        for axis in thread_axes(self.kernel):
+            extent = self.env.value(axis.value)
+            if not isinstance(extent, int):
+                raise NotKnown(f"the number of threads, {axis.value}, is not known")
+            count *= extent
+        number, below = np.arange(count), 1
+        for axis in thread_axes(self.kernel):
+            extent = self.env.value(axis.value)
+            assert isinstance(extent, int)
+            self.env.vars[variable_of(axis)] = number // below % extent
+            below *= extent
+        self.thread_variables = frozenset([variable_of(axis) for axis in thread_axes(self.kernel)])
+        return count
+
+    def trace(self) -> Trace:
+        """All that happens."""
+        for let in self.kernel.lets:
+            if let.var not in self.kernel.maps:
+                self.env.vars[let.var] = self.env.value(let.value)
+        for axis in block_axes(self.kernel):
+            self.env.vars.setdefault(variable_of(axis), 0)
+        with np.errstate(all="ignore"):
+            try:
+                self.visit(self.kernel.body, self.everyone)
+            except _Cut:
+                self.cut |= True
+        return Trace(self.threads, self.events, self.roles, self.cut, list(self.doubts))
+
+    def mask(self, bits: np.ndarray) -> Mask:
+        """The threads of these bits."""
+        key = bits.tobytes()
+        result = self.masks.get(key)
+        if result is None:
+            result = self.masks[key] = Mask(bits, len(self.masks))
+        return result
+
+    def emit(self, event: Event) -> None:
+        """The event happens, but to threads of which enough is known."""
+        if self.depth == 0 and self.cut.any():
+            bits = event.mask.bits & ~self.cut
+            if not bits.any():
+                return
+            event = event._replace(mask=self.mask(bits))
+        self.events.append(event)
+
+    def number(self, expr: Expr, what: str) -> Value:
+        """The value of an expression that decides what happens."""
+        value = self.env.value(expr)
+        if value is None:
+            raise NotKnown(f"{what}, {expr}, is not known before the kernel runs")
+        return value
+
+    # --- statements -------------------------------------------------------------------------------------------------
+
+    def visit(self, statement: Stmt, mask: Mask) -> None:
+        """The events of the statement, which the threads of the mask run."""
+        if isinstance(statement, SeqStmt):
+            for part in statement.seq:
+                self.visit(part, mask)
+        elif isinstance(statement, BufferStore) and is_counter(statement.buffer) and len(statement.indices) == 1:
+            self.count(statement, mask)
+        elif not self.synchronises(statement) and not isinstance(statement, (Allocate, DeclBuffer, AttrStmt)):
+            self.touch(statement, self._plain(statement), mask)
+        elif isinstance(statement, Evaluate):
+            assert isinstance(statement.value, Call)
+            self.calls.call(statement, statement.value, mask)
+        elif isinstance(statement, For):
+            self.loop(statement, mask)
+        elif isinstance(statement, IfThenElse):
+            self.choice(statement, mask)
+        elif isinstance(statement, LetStmt):
+            self.touch(statement, self._reads(statement.value, statement), mask)
+            self.env.vars[statement.var] = self.env.value(statement.value)
+            self.visit(statement.body, mask)
+        elif isinstance(statement, AttrStmt):
+            role = role_of(statement)
+            if role is not None:
+                self.roles.append((role.name, mask))
+            self.visit(statement.body, mask)
+        elif isinstance(statement, (Allocate, DeclBuffer)):
+            data = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer.data
+            self.owners.setdefault(data, mask)
+            self.visit(statement.body, mask)
+        elif isinstance(statement, AssertStmt):
+            self.visit(statement.body, mask)
+        else:
+            raise NotKnown(f"a {type(statement).__name__} has synchronisation in it")
+
+    def synchronises(self, statement: Stmt) -> bool:
+        """Whether threads wait, or tell others something, inside the statement."""
+        result = self.has_events.get(statement)
+        if result is None:
+            result = self.has_events[statement] = any_node(
+                statement, lambda node: isinstance(node, Call) and node.op.name in SYNCHRONISES
+            )
+        return result
+
+    def count(self, store: BufferStore, mask: Mask) -> None:
+        """A thread counts in its own memory."""
+        self.touch(store, self._plain(store), mask)
+        data, at = store.buffer.data, self.env.value(store.indices[0])
+        cells = self.env.cells.setdefault(data, {})
+        if not isinstance(at, int):
+            cells.clear()
+            return
+        value, owner = self.env.value(store.value), self.owners.get(data)
+        old = cells.get(at)
+        if owner is mask:
+            cells[at] = value
+        elif value is None or old is None:  # what other threads have there, they do not look at before they store to it
+            cells[at] = value if old is None else None
+        else:
+            cells[at] = np.where(mask.bits, value, old)
+
+    def loop(self, loop: For, mask: Mask) -> None:
+        self.touch(loop, self._reads(loop.extent, loop), mask)
+        low = self.number(loop.min, f"the first iteration of loop {loop.loop_var.name}")
+        extent = self.number(loop.extent, f"the number of iterations of loop {loop.loop_var.name}")
+        most = int(np.max(extent[mask.bits])) if isinstance(extent, np.ndarray) else extent
+        for k in range(most):
+            if len(self.events) - self.begin > MOST_EVENTS:
+                raise _Cut
+            inside = self.mask(mask.bits & (extent > k)) if isinstance(extent, np.ndarray) else mask
+            self.env.vars[loop.loop_var] = low + k
+            self.loops.append((loop.loop_var.name, low + k if isinstance(low, int) else k))
+            self.where = tuple(self.loops)
+            try:
+                self.visit(loop.body, inside)
+            finally:
+                self.loops.pop()
+                self.where = tuple(self.loops)
+
+    def choice(self, choice: IfThenElse, mask: Mask) -> None:
+        self.touch(choice, self._reads(choice.condition, choice), mask)
+        condition = self.number(choice.condition, "a condition around synchronisation")
+        if not isinstance(condition, np.ndarray):
+            case = choice.then_case if condition else choice.else_case
+            if case is not None:
+                self.visit(case, mask)
+            return
+        for bits, case in ((mask.bits & condition, choice.then_case), (mask.bits & ~condition, choice.else_case)):
+            if case is not None and bits.any():
+                self.part(case, self.mask(bits))
+
+    def part(self, case: Stmt, mask: Mask) -> None:
+        """What some threads do."""
+        self.depth += 1
+        if self.depth == 1:
+            self.begin = len(self.events)
+        try:
+            self.visit(case, mask)
+        except _Cut:
+            if self.depth > 1:
+                raise
+            self.cut |= mask.bits
+        finally:
+            self.depth -= 1
+            if self.depth == 0:
+                self.begin = len(self.events)
+
+    # --- accesses ---------------------------------------------------------------------------------------------------
+
+    def _plain(self, statement: Stmt) -> Plain:
+        result = self.plains.get(statement)
+        if result is None:
+            result = self.plains[statement] = plain(statement, self.tracked)
+        return result
+
+    def _reads(self, expr: Expr, statement: Stmt) -> Plain:
+        result = self.plains.get(expr)
+        if result is None:
+            result = self.plains[expr] = reads_of(expr, statement, self.tracked)
+        return result
+
+    def reads(self, expr: Expr, statement: Stmt, mask: Mask) -> None:
+        """The threads compute an expression."""
+        if not isinstance(expr, (IntImm, Var)):
+            self.touch(statement, self._reads(expr, statement), mask)
+
+    def touch(self, statement: Stmt, what: Plain, mask: Mask) -> None:
+        """The threads run a statement without synchronisation."""
+        if what.sites:
+            touches = self._touches(what, mask)
+            if touches:
+                self.emit(Event("touch", mask, self.where, statement, touches))
+        for data in what.changed:
+            if data in self.env.cells and not isinstance(statement, BufferStore):
+                self.env.cells[data].clear()
+        for buffer in what.escapes:
+            self.doubts[f"a call gets the address of {buffer.name}"] = None
+
+    def _touches(self, what: Plain, mask: Mask) -> tuple[Touch, ...]:
+        env = self.env
+        values = [_key(env.vars.get(var)) for var in what.free if var not in self.thread_variables]
+        counted = [(at, _key(value)) for data in what.counters for at, value in env.cells.get(data, {}).items()]
+        key = (what.sites[0].node, len(what.sites), mask.number, tuple(values), tuple(counted))
+        result = self.known.get(key)
+        if result is None:
+            found = [(self.footprint(site, mask), site) for site in what.sites]
+            result = tuple([Touch(item, site.is_write, site.node) for item, site in found if item is not None])
+            self.known[key] = result
+        return result
+
+    def footprint(self, site: Site, mask: Mask) -> Footprint | None:
+        """What the threads touch by an access."""
+        try:
+            return self.footprints.of_site(site, mask.bits, site.buffer.data in self.memory.shared)
+        except TooLarge as error:
+            self.doubts[str(error)] = None
+            return None
+
+
+def _key(value: Value) -> object:
+    return value.tobytes() if isinstance(value, np.ndarray) else value
