@@ -79,11 +79,22 @@ def role_of(node: Node) -> Role | None:
     return Role(name, node.value.value)
 
 
+def role_name_of(node: Node) -> str | None:
+    """The role that a schedule gave a loop to, by an annotation."""
+    name = node.annotations.get(ROLE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    name = name.value if isinstance(name, StringImm) else name
+    if not isinstance(name, str):
+        raise NotARole(f"the role of loop {node.loop_var.name}", name, "a name", node)  # type: ignore[attr-defined]
+    return name
+
+
 class RoleThreads(NamedTuple):
     """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
 
     begin: int
-    count: int
+    size: int
     extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
 
     def numbers(self, thread: Expr) -> dict[str, Expr]:
@@ -94,7 +105,7 @@ class RoleThreads(NamedTuple):
         for tag in sorted(self.extents):
             rest = number if done == 1 else number // done
             done *= self.extents[tag]
-            result[tag] = rest if done == self.count else rest % self.extents[tag]
+            result[tag] = rest if done == self.size else rest % self.extents[tag]
         return result
 
 
@@ -115,7 +126,8 @@ def role_threads(root: Stmt) -> dict[str, RoleThreads]:
         assert isinstance(node, AttrStmt)
         counts.setdefault(role.name, role.threads)
         mine = extents.setdefault(role.name, {})
-        for loop in [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]:
+        loops: list[For | AttrStmt] = [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]
+        for loop in loops:
             tag = tag_of(loop)
             if tag.startswith("threadIdx"):
                 extent = axis_of(loop).extent

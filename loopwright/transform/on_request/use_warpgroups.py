@@ -7,22 +7,25 @@
                                                                         T.wgmma_wait(0, &C[0], 64)
 
 Until here each thread computes its share of the tile by loops of its own, so that schedules are proved, and programs
-evaluated, on what they mean (`parts/warpgroup_products.py` says what the share is). Tiles in shared memory come by
-tensor copies, which lay them out as tensor cores read them (`specialize_warps`).
+evaluated, on what they mean (`parts/warpgroup_products.py` says what the share is). Tiles come by tensor copies, or
+threads fill them; all accesses put elements where tensor cores expect them (`parts/swizzles.py`).
 
 Needs: threads launched, buffers compacted.  Leaves: no loop for tensor cores. For sm_90a.
 """
 
 from __future__ import annotations
 
-from loopwright.analysis.thread_axes import axis_of, tag_of
+from collections.abc import Mapping
+from math import prod
+from typing import Final
+
+from loopwright.analysis.thread_axes import axis_of, barrier, tag_of
 from loopwright.analysis.warp_roles import core_of, role_of
 from loopwright.ir import (
+    Allocate,
     AttrStmt,
     Buffer,
     BufferLoad,
-    BufferStore,
-    Call,
     Evaluate,
     For,
     ForKind,
@@ -32,7 +35,6 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_statement,
-    collect,
     collect_statements,
     const,
     deep,
@@ -40,17 +42,28 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
-from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
+from loopwright.ir.warpgroup_intrinsics import fence_proxy_async, wgmma_commit, wgmma_fence, wgmma_wait
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.statements import StmtRewriter
-from loopwright.transform.parts.warpgroup_products import PENDING, WGMMA, Differs, tiles_of_warpgroups, warpgroup_product
+from loopwright.transform.parts.swizzles import SWIZZLE
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    WGMMA,
+    Differs,
+    swizzle_of,
+    tiles_of_warpgroups,
+    warpgroup_product,
+)
+
+_GROUP: Final = 128  # threads of a warpgroup
 
 
 class NotForTensorCores(LoweringError, ValueError):
     """A nest that is annotated for tensor cores is not the share of a thread in what they compute.
 
-    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B. What its threads hold of the
-    result, and how loops count it, `docs/cuda.md` says; the rule for matrix products writes such schedules.
+    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B, which tensor copies fill.
+    Thread t holds rows h * 8 + t // 32 * 16 + t % 32 // 4 and columns j * 8 + t % 4 * 2 + e of the result, as element
+    j * 4 + h * 2 + e of local memory; the annotated loop counts j, and loops over h, e and 32 bytes of K are inside.
 
     For example:
 
@@ -73,7 +86,10 @@ class NotForTensorCores(LoweringError, ValueError):
 
 
 class _UseWarpgroups(StmtRewriter):
-    def __init__(self) -> None:
+    def __init__(self, tiles: Mapping[Var, Buffer]) -> None:
+        self.tiles = tiles
+        self.of_block: set[Var] = set()  # tiles that all threads of the block fill and read, between barriers
+        self.role: AttrStmt | None = None
         self.threads: list[AttrStmt] = []
         self.accumulators: dict[Buffer, None] = {}  # of the role
 
@@ -82,7 +98,10 @@ class _UseWarpgroups(StmtRewriter):
             assert isinstance(node.value, IntImm)
             return seq([self.wait(node.value.value), self.visit(node.body)])
         if role_of(node) is not None:
-            self.accumulators = {}
+            self.accumulators, self.role = {}, node
+            result: Stmt = self.rebuild(node)
+            self.role = None
+            return result
         if not tag_of(node).startswith("threadIdx"):
             return self.rebuild(node)
         self.threads.append(node)
@@ -90,8 +109,25 @@ class _UseWarpgroups(StmtRewriter):
         self.threads.pop()
         return result
 
+    def visit_Allocate(self, node: Allocate) -> Stmt:
+        """A tile that roles do not hand on lies as tensor cores read it, too."""
+        tile = self.tiles.get(node.buffer_var)
+        if tile is None or SWIZZLE in node.annotations:
+            return self.rebuild(node)
+        self.of_block.add(node.buffer_var)
+        return node.with_(annotations={**node.annotations, SWIZZLE: swizzle_of(tile)}, body=self.visit(node.body))
+
     def visit_For(self, loop: For) -> Stmt:
-        return seq([self.group(loop), self.wait(0)]) if _is_for_cores(loop) else self.rebuild(loop)
+        if not _is_for_cores(loop):
+            return self.rebuild(loop)
+        shared = [buffer for buffer in tiles_of_warpgroups(loop).values() if buffer.data in self.of_block]
+        if not shared:
+            return seq([self.group(loop), self.wait(0)])
+        if self.role is not None:
+            problem = f"{shared[0].name} is filled by the role that multiplies"
+            raise NotForTensorCores(loop, problem, "fill the tiles in another role, or leave roles away")
+        filled = [Evaluate(fence_proxy_async()), barrier()]  # what threads have stored is there for tensor cores
+        return seq([*filled, self.group(loop), self.wait(0), barrier()])
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         """A group that is followed by what comes at most one group later is not waited for at once."""
@@ -117,12 +153,15 @@ class _UseWarpgroups(StmtRewriter):
         for nest in nests:
             if core_of(nest) != WGMMA:
                 raise NotForTensorCores(nest, f"there are none named {core_of(nest)}", f'annotate it with "{WGMMA}"')
-        axes = [tag_of(node) for node in self.threads]
-        if axes != ["threadIdx.x"]:
-            problem = f"threads lie along {', '.join(axes) or 'no axis'}, and those of warpgroups along threadIdx.x"
-            raise NotForTensorCores(nests[0], problem, "give the loops to a role, whose threads are counted along x")
-        thread = axis_of(self.threads[0]).var
-        calls = _Calls(thread)
+        threads = {axis_of(node).var: node.value for node in sorted(self.threads, key=tag_of)}
+        extents = {var: extent.value for var, extent in threads.items() if isinstance(extent, IntImm)}
+        role = None if self.role is None else role_of(self.role)
+        count = prod(extents.values()) if role is None else role.threads
+        if len(extents) < len(threads) or count % _GROUP or not threads:
+            of = "the block" if role is None else f"role {role.name}"
+            given = " × ".join([str(extent) for extent in threads.values()]) if role is None else str(count)
+            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {_GROUP}")
+        calls = _Calls(extents)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)
         return seq([Evaluate(wgmma_fence()), body, Evaluate(wgmma_commit())])
@@ -131,15 +170,15 @@ class _UseWarpgroups(StmtRewriter):
 class _Calls(StmtRewriter):
     """Writes the calls of one group."""
 
-    def __init__(self, thread: Var) -> None:
-        self.thread = thread
+    def __init__(self, threads: Mapping[Var, int]) -> None:
+        self.threads = threads
         self.accumulators: list[Buffer] = []
 
     def visit_For(self, loop: For) -> Stmt:
         if core_of(loop) is None:
             return loop.with_(kind=ForKind.UNROLLED, body=self.visit(loop.body))
         try:
-            product = warpgroup_product(loop, self.thread)
+            product = warpgroup_product(loop, self.threads)
         except Differs as error:
             raise NotForTensorCores(loop, str(error)) from None
         self.accumulators.append(product.accumulators.buffer)
@@ -162,23 +201,10 @@ def _size(buffer: Buffer) -> int:
     return result
 
 
-def _check_only_copied(func: PrimFunc, before: dict[Var, Buffer]) -> None:
-    """Raise NotForTensorCores where a thread touches a tile: the copies have laid it out as tensor cores read it."""
-    loops = [loop for loop in collect_statements(func.body, For) if core_of(loop) is not None]
-    inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad)]}
-    addressed = {id(call.args[0]) for call in collect(func.body, Call) if call.op.name == "tir.address_of"}
-    for node in [*collect(func.body, BufferLoad), *collect(func.body, BufferStore)]:
-        if node.buffer.data in before and id(node) not in inside and id(node) not in addressed:
-            problem = f"a thread {'loads' if isinstance(node, BufferLoad) else 'stores'} elements of {node.buffer.name}"
-            hint = "let one thread of another role copy boxes of a tensor to it, and nothing else touch it"
-            raise NotForTensorCores(loops[0], f"{problem}, which tensor copies have to fill", hint)
-
-
 @function_pass
 @deep
 def use_warpgroups(func: PrimFunc) -> PrimFunc:
     """Nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
     if not any_statement(func.body, lambda node: core_of(node) is not None):
         return func
-    _check_only_copied(func, tiles_of_warpgroups(func.body))
-    return func.with_(body=_UseWarpgroups().visit(func.body))
+    return func.with_(body=_UseWarpgroups(tiles_of_warpgroups(func.body)).visit(func.body))

@@ -3,15 +3,15 @@
     for j, h, e, k in T.grid(n // 8, 2, 2, 16):                                       a 64 × n tile, 16 of K
         C[j, h, e] += A[w * 16 + h * 8 + u, k] * B[j * 8 + v * 2 + e, k]
 
-Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order in
-local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
+Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order
+in local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
 run along K, or tiles of 64 of them that run along rows and columns (float16 and bfloat16).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import core_of
@@ -74,7 +74,8 @@ class WarpgroupProduct(NamedTuple):
     b: Operand
 
     def call(self) -> Expr:
-        return wgmma(address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, 1)
+        arguments: list[Any] = [address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, 1]
+        return wgmma(*arguments)
 
 
 class _Loops(NamedTuple):
@@ -98,8 +99,8 @@ class _Loops(NamedTuple):
 def shared_operands(loop: For) -> list[Buffer]:
     """The shared memory that a nest reads."""
     store, _ = _innermost(loop)
-    sides = [] if store is None else _sides(store) or []
-    return [side.buffer for side in sides if is_of_block(scope_of(side.buffer.data))]
+    sides = None if store is None else _sides(store)
+    return [side.buffer for side in sides or () if is_of_block(scope_of(side.buffer.data))]
 
 
 def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
@@ -118,8 +119,11 @@ def swizzle_of(buffer: Buffer) -> int:
     return bytes if bytes in (32, 64, 128) and not buffer.strides else 0
 
 
-def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
-    """The `wgmma` that the nest is for the warpgroup of `thread`; raises Differs where it is none."""
+def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct:
+    """The `wgmma` that the nest is for the warpgroup of a thread; raises Differs where it is none.
+
+    `threads` are the axes of the block's threads, the fastest first, and how many there are along each.
+    """
     store, loops = _innermost(loop)
     if store is None:
         raise Differs("it is no nest of serial loops over one store")
@@ -132,17 +136,18 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
     for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
         facts.bind(var, Range(0, extent))
-    number = (group * _GROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
-    counted = _counted(store, loops, {thread: number}, facts)
+    axes = _axes_of(group * _GROUP + warp * 32 + row * 4 + column, threads)
+    axes = {var: facts.simplify(value) for var, value in axes.items()}
+    counted = _counted(store, loops, axes, facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
     facts.bind(counted.near, Range(0, min(_STEP, n // _STEP)))
     near: Expr = counted.far * _STEP + counted.near
-    named: dict[Var, Expr] = {thread: number, counted.pairs: near.astype(counted.pairs.dtype)}
+    named: dict[Var, Expr] = {**axes, counted.pairs: near.astype(counted.pairs.dtype)}
     counted = counted._replace(warp=warp, row=row, column=column)
     first: dict[Var, Expr] = {inner.loop_var: inner.min for inner in loops}
-    first[thread] = thread // _GROUP * _GROUP
+    first |= _axes_of(_number_of(threads) // _GROUP * _GROUP, threads)
     a, b = sides
     if _moves(a, named, counted, facts)[counted.rows] == 0:
         a, b = b, a
@@ -161,6 +166,27 @@ def warpgroup_product(loop: For, thread: Var) -> WarpgroupProduct:
     ]
     start = [Analyzer().simplify(substitute(index, first)) for index in store.indices]
     return WarpgroupProduct(BufferLoad(store.buffer, tuple(start)), n, operands[0], operands[1])
+
+
+def _number_of(threads: Mapping[Var, int]) -> Expr:
+    """The number of a thread in its block."""
+    result: Expr = const(0)
+    each = 1
+    for var, extent in threads.items():
+        result = result + var.astype("int32") * each
+        each *= extent
+    return result
+
+
+def _axes_of(number: Expr, threads: Mapping[Var, int]) -> dict[Var, Expr]:
+    """The number of a thread along each axis, of its number in the block."""
+    result: dict[Var, Expr] = {}
+    each = 1
+    for at, (var, extent) in enumerate(threads.items(), 1):
+        rest = number if each == 1 else number // each
+        result[var] = (rest if at == len(threads) else rest % extent).astype(var.dtype)
+        each *= extent
+    return result
 
 
 def _innermost(loop: For) -> tuple[BufferStore | None, list[For]]:
@@ -198,7 +224,7 @@ def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], f
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
-    by_step = {step: var for step, var in zip(steps, variables, strict=True)}
+    by_step = dict(zip(steps, variables, strict=True))
     for step, extent in ((2, 2), (1, 2)):
         if _extent(_loop_of(loops, by_step[step])) != extent:
             raise Differs(f"loop {by_step[step].name} has {_extent(_loop_of(loops, by_step[step]))} iterations, not 2")
