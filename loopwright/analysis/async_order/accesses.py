@@ -40,7 +40,6 @@ class Record:
     done: dict[int, int] | None = None  # of an asynchronous one: who knows that it is done, from which time on
     is_of_all: bool = False  # whether all threads of the class know as soon as it waits
     fence: int | None = None  # the epoch of the writer's fence_proxy_async
-    is_fenced: bool = False  # for wgmma
 
     @property
     def is_exact(self) -> bool:
@@ -75,7 +74,6 @@ class Accesses:
         self.atoms, self.buffers, self.unit_bytes = atoms, buffers, unit_bytes
         self.states: dict[Space, list[_State]] = {}
         self.unfenced: dict[int, list[Record]] = {}  # stores to shared memory, by class
-        self.registers: dict[int, list[Record]] = {}  # … and to registers of wgmma
         self.doubts: dict[str, None] = {}
 
     def begin(self) -> None:
@@ -103,8 +101,8 @@ class Accesses:
                 )
             self.check(record, atom, clock, False)
             self.put(record, atom)
-        if touch.is_write:
-            (self.unfenced if region.space.is_shared else self.registers).setdefault(by.number, []).append(record)
+        if touch.is_write and region.space.is_shared:
+            self.unfenced.setdefault(by.number, []).append(record)
 
     def begin_asynchronous(self, by: ThreadClass, event: Event, touch: Touch, clock: Clock, epoch: int) -> Record:
         """An asynchronous operation of the class's threads begins, of which `finish` says what ends it."""
@@ -135,7 +133,7 @@ class Accesses:
         if write is not None:
             if not self.is_ordered(write, record, atom, clock, is_of_all):
                 self.conflict(write, record, atom)
-            elif record.done is not None and write.done is None:
+            elif record.done is not None and (write.done is None or write.event.kind == "group_copy"):
                 self.check_fence(write, record, atom, clock)
         if record.is_write:
             for read in state.reads.values():
@@ -166,13 +164,7 @@ class Accesses:
     def check_fence(self, write: Record, record: Record, atom: int, clock: Clock) -> None:
         """What threads have stored is seen by the asynchronous proxy."""
         space = record.region.space
-        if not space.is_shared:
-            if record.event.kind == "wgmma" and not write.is_fenced:
-                problem = f"{write.text('it')}, and no wgmma_fence stands before {record.text('it')}"
-                hint = "put T.wgmma_fence() before the first wgmma"
-                raise AccumulatorsInUse(record.event.statement, self.element(space, atom), problem, hint)
-            return
-        if record.event.kind == "group_copy":
+        if not space.is_shared or record.event.kind == "group_copy":
             return
         is_own = write.by.number == record.by.number and record.by.count == 1
         is_seen = write.fence is not None and (is_own or clock[write.by.number] >= write.fence)
@@ -215,8 +207,3 @@ class Accesses:
         """What the class has stored to shared memory is for the asynchronous proxy, too."""
         for record in self.unfenced.pop(by.number, []):
             record.fence = epoch
-
-    def fence_registers(self, by: ThreadClass) -> None:
-        """What the class has stored to registers is for the next wgmma."""
-        for record in self.registers.pop(by.number, []):
-            record.is_fenced = True

@@ -5,7 +5,7 @@ Threads for which the arguments of a call differ have events of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ class Calls:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.known: dict[tuple[object, ...], Footprint] = {}
+        self.split: dict[tuple[object, ...], list[tuple[Mask, tuple[int, ...]]]] = {}
+        self.whole: set[tuple[int, int]] = set()  # masks of whole warps
         self.handlers: dict[str, Callable[[Stmt, Call, Mask], None]] = {
             "mbarrier_init": self.barrier_with_number,
             "mbarrier_wait": self.barrier_with_number,
@@ -95,10 +97,10 @@ class Calls:
 
     def of_thread(self, statement: Stmt, call: Call, mask: Mask) -> None:
         """A fence, or groups of what a thread has begun."""
-        number = self.walk.number(call.args[0], "a number of groups") if call.args else 0
-        for part, (groups,) in self.alike(mask, number):
-            kind = call.op.name.removeprefix("tir.")
-            self.emit(Event(kind, part, self.walk.where, statement, number=groups))
+        if call.args and not isinstance(call.args[0], IntImm):
+            raise NotKnown(f"{call} waits for a number of groups that is no constant")
+        groups = _constant(call.args[0]) if call.args else 0
+        self.emit(Event(call.op.name.removeprefix("tir."), mask, self.walk.where, statement, number=groups))
 
     def of_warpgroup(self, statement: Stmt, call: Call, mask: Mask) -> None:
         self.check_whole(mask, WARPGROUP, statement, call)
@@ -126,8 +128,11 @@ class Calls:
         """Copies to shared memory, one of each warp."""
         for part, (begin, size, at) in self.alike(mask, self.byte(target), bytes, self.element(barrier)):
             self.check_whole(part, WARP, statement, call)
-            if size > 0:
-                touch = Touch(self.row(self.data(target), begin, size, is_exact), True, call)
+            if size <= 0:
+                self.emit(Event("meet_warp", part, self.walk.where, statement, threads=WARP))
+            else:
+                is_certain = is_exact and self.walk.is_certain
+                touch = Touch(self.row(self.data(target), begin, size, is_certain), True, call)
                 of = self.data(barrier), at
                 self.emit(Event("copy", part, self.walk.where, statement, (touch,), of))
 
@@ -191,25 +196,36 @@ class Calls:
     def emit(self, event: Event) -> None:
         self.walk.emit(event)
 
-    def alike(self, mask: Mask, *values: Value) -> Iterator[tuple[Mask, tuple[int, ...]]]:
+    def alike(self, mask: Mask, *values: Value) -> list[tuple[Mask, tuple[int, ...]]]:
         """The threads of the mask that have the same values."""
         if not any([isinstance(value, np.ndarray) for value in values]):
-            yield mask, tuple([int(value) for value in values if value is not None])
-            return
+            return [(mask, tuple([int(value) for value in values if value is not None]))]
+        key = mask.number, *[value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
+        result = self.split.get(key)
+        if result is None:
+            result = self.split[key] = self.parts(mask, values)
+        return result
+
+    def parts(self, mask: Mask, values: tuple[Value, ...]) -> list[tuple[Mask, tuple[int, ...]]]:
         chosen = np.flatnonzero(mask.bits)
         columns = [np.broadcast_to(np.asarray(value), mask.bits.shape)[chosen] for value in values]
         found, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        result = []
         for k, row in enumerate(found):
             bits = np.zeros_like(mask.bits)
             bits[chosen[which.reshape(-1) == k]] = True
-            yield self.walk.mask(bits), tuple([int(value) for value in row])
+            result.append((self.walk.mask(bits), tuple([int(value) for value in row])))
+        return result
 
     def check_whole(self, mask: Mask, size: int, statement: Stmt, call: Call) -> None:
         """Raise NotByWholeWarps where a warp, or a warpgroup, has the call only in part, or with other arguments."""
+        if (mask.number, size) in self.whole:
+            return
         counts = np.add.reduceat(mask.bits, np.arange(0, len(mask.bits), size))
         partly = np.flatnonzero((counts > 0) & (counts < size))
         if len(partly):
             raise NotByWholeWarps(statement, call, int(partly[0]), int(counts[partly[0]]), size, self.walk.where)
+        self.whole.add((mask.number, size))
 
     def data(self, pointer: Expr) -> Var:
         load = addressed_load(pointer)

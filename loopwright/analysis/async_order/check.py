@@ -43,8 +43,8 @@ from loopwright.ir import (
     pre_order_visit,
 )
 
-_SMALL: Final = (9, 0, 1, 2, 3, 4, 5, 6, 14)  # iterations that are tried where a call says how many there are
-_SECONDS: Final = 0.35  # after which no further values are tried
+_SMALL: Final = (13, 0, 1, 2, 3, 6)  # iterations that are tried where a call says how many there are
+_SECONDS: Final = 0.25  # after which no further values are tried
 
 
 class AsyncOrder(NamedTuple):
@@ -73,16 +73,18 @@ def _check(kernel: AsyncKernel) -> list[str]:
     begin = perf_counter()
     doubts: dict[str, None] = {}
     free = _deciding(kernel)
+    walk: Walk | None = None
     if free:
         names = ", ".join([var.name for var in free])
         doubts[f"small values of {names} were tried, and the kernel may be called with others"] = None
     for values in _values(free, kernel):
-        if perf_counter() - begin > _SECONDS:
-            doubts["there was no time for more values"] = None
-            break
         for block in _blocks(kernel, values):
+            if perf_counter() - begin > _SECONDS:
+                doubts["there was no time for all blocks and values"] = None
+                return list(doubts)
             try:
-                trace = Walk(kernel, memory, values, block).trace()
+                walk = Walk(kernel, memory, values, block, walk)
+                trace = walk.trace()
             except (NotKnown, TooLarge) as error:
                 doubts[str(error)] = None
                 continue

@@ -84,6 +84,7 @@ class Footprints:
 
     def __init__(self, env: Env, threads: int, unit_bytes: dict[Var, int]) -> None:
         self.env, self.threads, self.unit_bytes = env, threads, unit_bytes
+        self.layouts: dict[Buffer, tuple[list[int], list[int], int]] = {}
 
     def of_site(self, site: Site, mask: np.ndarray, by_thread: bool) -> Footprint | None:
         """What threads in the mask touch by an access of their own; None where that is nothing."""
@@ -156,13 +157,16 @@ class Footprints:
         return Footprint(buffer.data, pairs // self.threads, pairs % self.threads, is_exact)
 
     def layout(self, buffer: Buffer) -> tuple[list[int], list[int], int]:
-        """Shape, strides and offset of a buffer, in elements."""
-        shape = [self.env.value(extent) for extent in buffer.shape]
-        strides = [self.env.value(stride) for stride in buffer.effective_strides()]
-        base = self.env.value(buffer.elem_offset)
-        if not all([isinstance(value, int) for value in (*shape, *strides, base)]):
-            raise TooLarge(f"the size of {buffer.name} is not known")
-        return shape, strides, base  # type: ignore[return-value]
+        """Shape, strides and offset of a buffer, in elements; sizes do not change while a kernel runs."""
+        result = self.layouts.get(buffer)
+        if result is None:
+            shape = [self.env.value(extent) for extent in buffer.shape]
+            strides = [self.env.value(stride) for stride in buffer.effective_strides()]
+            base = self.env.value(buffer.elem_offset)
+            if not all([isinstance(value, int) for value in (*shape, *strides, base)]):
+                raise TooLarge(f"the size of {buffer.name} is not known")
+            result = self.layouts[buffer] = shape, strides, base  # type: ignore[assignment]
+        return result
 
     def byte_of(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Value:
         """Where an element begins, in bytes; None where that is not known."""

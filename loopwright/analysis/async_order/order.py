@@ -41,14 +41,15 @@ class _Groups:
         self.groups.append(self.open)
         self.open = []
 
-    def wait(self, pending: int, by: ThreadClass, epoch: int) -> None:
-        """All groups but the last ones are done."""
+    def wait(self, pending: int, by: ThreadClass, epoch: int) -> list[Record]:
+        """All groups but the last ones are done: those that were not before."""
         count = max(0, len(self.groups) - pending)
-        for group in self.groups[:count]:
-            for record in group:
-                assert record.done is not None
-                record.done.setdefault(by.number, epoch)
+        result = [record for group in self.groups[:count] for record in group]
+        for record in result:
+            assert record.done is not None
+            record.done.setdefault(by.number, epoch)
         del self.groups[:count]
+        return result
 
     @property
     def left(self) -> list[Record]:
@@ -134,6 +135,8 @@ class Order:
         if kind == "touch":
             for touch in event.touches:
                 self.accesses.access(threads, event, touch, clock, epoch)
+                if touch.footprint.data in self.memory.registers:
+                    runner.has_fence = False
         elif kind == "wait":
             barrier = self.barrier(runner, event)
             if not barrier.passes(threads, event, clock):
@@ -152,7 +155,6 @@ class Order:
         elif kind == "fence_proxy_async":
             self.accesses.fence_proxy(threads, epoch)
         elif kind == "wgmma_fence":
-            self.accesses.fence_registers(threads)
             runner.has_fence = True
         elif kind in ("store", "group_copy"):
             for touch in event.touches:
@@ -162,7 +164,9 @@ class Order:
         elif kind in _COMMITS:
             runner.groups[_COMMITS[kind]].commit()
         else:
-            runner.groups[_WAITS[kind]].wait(event.number, threads, epoch)
+            done = runner.groups[_WAITS[kind]].wait(event.number, threads, epoch)
+            if kind == "ptx_wait_group":  # these are stores of the threads, too
+                self.accesses.unfenced.setdefault(threads.number, []).extend(done)
         return True
 
     # --- barriers ---------------------------------------------------------------------------------------------------
@@ -274,8 +278,10 @@ class Order:
 
     def wgmma(self, members: list[_Runner], event: Event) -> None:
         if not all([member.has_fence for member in members]):
-            problem = f"the first wgmma of {members[0].threads.name} comes{where_text(event.where)} without a wgmma_fence"
-            raise AccumulatorsInUse(event.statement, "registers", problem, "put T.wgmma_fence() before it")
+            name = self.memory.buffers[event.touches[0].footprint.data].name
+            problem = f"{members[0].threads.name} begin a wgmma{where_text(event.where)}, and no wgmma_fence stands before it"
+            hint = "put T.wgmma_fence() before the first wgmma, and where registers of it were touched"
+            raise AccumulatorsInUse(event.statement, name, problem, hint)
         for touch in event.touches:
             records = [
                 self.accesses.begin_asynchronous(member.threads, event, touch, member.clock, member.epoch)

@@ -55,10 +55,10 @@ _Run = Callable[["Env"], Value]
 class Env:
     """What variables and the elements of counters are."""
 
-    def __init__(self) -> None:
+    def __init__(self, like: Env | None = None) -> None:
         self.vars: dict[Var, Value] = {}
         self.cells: dict[Var, dict[int, Value]] = {}  # by the memory of local integers
-        self._compiled: dict[Node, _Run] = {}
+        self._compiled: dict[Node, _Run] = like._compiled if like is not None else {}
 
     def value(self, expr: Expr) -> Value:
         """What the expression is."""

@@ -15,6 +15,7 @@ from loopwright.analysis.async_order.calls import Calls
 from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch, Trace, Where
 from loopwright.analysis.async_order.footprints import Footprint, Footprints, Site, TooLarge
 from loopwright.analysis.async_order.kernels import (
+    COPIES,
     SYNCHRONISES,
     AsyncKernel,
     Memory,
@@ -43,9 +44,10 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    collect,
 )
 
-MOST_EVENTS: Final = 3000  # of a role
+MOST_EVENTS: Final = 1200  # of a role
 
 
 class _Cut(Exception):
@@ -53,11 +55,13 @@ class _Cut(Exception):
 
 
 class Walk:
-    """Collects the events of a block."""
+    """Collects the events of a block; what one `before` has seen of the text need not be looked at again."""
 
-    def __init__(self, kernel: AsyncKernel, memory: Memory, values: dict[Var, int], block: dict[Var, int]) -> None:
+    def __init__(
+        self, kernel: AsyncKernel, memory: Memory, values: dict[Var, int], block: dict[Var, int], before: Walk | None
+    ) -> None:
         self.kernel, self.memory = kernel, memory
-        self.env = Env()
+        self.env = Env(before.env if before is not None else None)
         self.env.vars.update(values)
         self.env.vars.update(block)
         self.tracked = memory.shared | memory.registers
@@ -72,11 +76,12 @@ class Walk:
         self.loops: list[tuple[str, int]] = []
         self.where: Where = ()
         self.begin = 0  # of the events of a role
+        self.is_certain = True  # no condition around depends on data
         self.depth = 0  # of conditions that split threads
         self.owners: dict[Var, Mask] = {}  # of counters
-        self.plains: dict[Node, Plain] = {}
+        self.plains: dict[Node, Plain] = before.plains if before is not None else {}
         self.known: dict[tuple[object, ...], tuple[Touch, ...]] = {}
-        self.has_events: dict[Node, bool] = {}
+        self.has_events: dict[Node, bool] = before.has_events if before is not None else {}
         self.calls = Calls(self)
 
     def _threads(self) -> int:
@@ -216,6 +221,10 @@ class Walk:
 
     def choice(self, choice: IfThenElse, mask: Mask) -> None:
         self.touch(choice, self._reads(choice.condition, choice), mask)
+        condition = self.env.value(choice.condition)
+        if condition is None and self.only_copies(choice):
+            self.maybe(choice, mask)
+            return
         condition = self.number(choice.condition, "a condition around synchronisation")
         if not isinstance(condition, np.ndarray):
             case = choice.then_case if condition else choice.else_case
@@ -225,6 +234,19 @@ class Walk:
         for bits, case in ((mask.bits & condition, choice.then_case), (mask.bits & ~condition, choice.else_case)):
             if case is not None and bits.any():
                 self.part(case, self.mask(bits))
+
+    def only_copies(self, choice: IfThenElse) -> bool:
+        """Whether threads do nothing but begin copies under a condition, which is the same for all of them."""
+        if choice.else_case is not None or any_node(choice.condition, self.thread_variables.__contains__):
+            return False
+        names = {call.op.name for call in collect(choice.then_case, Call) if call.op.name in SYNCHRONISES}
+        return names <= COPIES
+
+    def maybe(self, choice: IfThenElse, mask: Mask) -> None:
+        """Copies that may happen: they have to be in order, and nobody relies on them."""
+        before, self.is_certain = self.is_certain, False
+        self.visit(choice.then_case, mask)
+        self.is_certain = before
 
     def part(self, case: Stmt, mask: Mask) -> None:
         """What some threads do."""
@@ -277,7 +299,7 @@ class Walk:
         env = self.env
         values = [_key(env.vars.get(var)) for var in what.free if var not in self.thread_variables]
         counted = [(at, _key(value)) for data in what.counters for at, value in env.cells.get(data, {}).items()]
-        key = (what.sites[0].node, len(what.sites), mask.number, tuple(values), tuple(counted))
+        key = (what.sites[0].node, len(what.sites), mask.number, self.is_certain, tuple(values), tuple(counted))
         result = self.known.get(key)
         if result is None:
             found = [(self.footprint(site, mask), site) for site in what.sites]
@@ -288,7 +310,10 @@ class Walk:
     def footprint(self, site: Site, mask: Mask) -> Footprint | None:
         """What the threads touch by an access."""
         try:
-            return self.footprints.of_site(site, mask.bits, site.buffer.data in self.memory.shared)
+            result = self.footprints.of_site(site, mask.bits, site.buffer.data in self.memory.shared)
+            if result is not None and not self.is_certain:
+                result.is_exact = False
+            return result
         except TooLarge as error:
             self.doubts[str(error)] = None
             return None
