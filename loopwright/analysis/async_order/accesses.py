@@ -17,15 +17,15 @@ from loopwright.analysis.async_order.events import Event, Touch
 from loopwright.ir import Buffer, IntImm, Var
 
 Clock = list[int]  # how far each class has got, and each mbarrier
-# What one does with memory: reads it, or writes it.
+# What threads do with memory: they read it, or write it.
 _VERBS: Final = {
-    "touch": ("reads", "writes"),
-    "group_copy": ("", "copies to"),
+    "touch": ("read", "write"),
+    "group_copy": ("", "copy to"),
     "copy": ("", "has a copy to"),
-    "store": ("has a store from", ""),
+    "store": ("have a store from", ""),
     "wgmma": ("multiplies", "adds up in"),
 }
-_PLURALS: Final = {"has": "have", "copies": "copy"}
+_UNITS: Final = {"copy": ("warp", 32), "wgmma": ("warpgroup", 128)}
 
 
 @dataclass(eq=False)
@@ -48,14 +48,11 @@ class Record:
 
     def text(self, element: str) -> str:
         """`threads 32 to 95 (role add) read S[0, 0] at k = 2`."""
-        verb, name = _VERBS[self.event.kind][self.is_write], self.by.name
-        unit = {"copy": ("warp", 32), "wgmma": ("warpgroup", 128)}.get(self.event.kind)
-        if unit is not None:
-            role = name.partition(" (")[2]
-            name = f"{unit[0]} {self.by.threads[0] // unit[1]}{f' ({role}' if role else ''}"
-        elif self.by.count > 1:
-            first, _, rest = verb.partition(" ")
-            verb = f"{_PLURALS.get(first, first.removesuffix('s'))} {rest}".rstrip()
+        verb, unit = _VERBS[self.event.kind][self.is_write], _UNITS.get(self.event.kind)
+        if unit is None:
+            return f"{self.by.do(verb)} {element}{where_text(self.event.where)}"
+        role = self.by.name.partition(" (")[2]
+        name = f"{unit[0]} {self.by.threads[0] // unit[1]}{f' ({role}' if role else ''}"
         return f"{name} {verb} {element}{where_text(self.event.where)}"
 
 
@@ -95,7 +92,7 @@ class Accesses:
                 raise NotOrdered(
                     event.statement,
                     self.element(region.space, atom),
-                    f"another thread of them {_VERBS['touch'][1]} it as well",
+                    "another one of these threads writes it as well",
                     record.text(self.element(region.space, atom)),
                     "let one thread write each element",
                 )
@@ -128,13 +125,18 @@ class Accesses:
 
     def check(self, record: Record, atom: int, clock: Clock, is_of_all: bool) -> None:
         """Raise an error where an earlier access is not known to have come before."""
-        state = self.states[record.region.space][atom]
+        space = record.region.space
+        state = self.states[space][atom]
         write = state.write
         if write is not None:
             if not self.is_ordered(write, record, atom, clock, is_of_all):
                 self.conflict(write, record, atom)
             elif record.done is not None and (write.done is None or write.event.kind == "group_copy"):
                 self.check_fence(write, record, atom, clock)
+        elif not record.is_write and space.is_shared and record.is_exact:
+            element = self.element(space, atom)
+            hint = "wait for who fills it, or fill all of it"
+            raise NotOrdered(record.event.statement, element, None, record.text("it"), hint)
         if record.is_write:
             for read in state.reads.values():
                 if not self.is_ordered(read, record, atom, clock, is_of_all):

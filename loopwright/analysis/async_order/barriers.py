@@ -38,19 +38,20 @@ class PhaseBarrier:
     def check_known(self, by: ThreadClass, event: Event, clock: Clock, what: str) -> None:
         """Raise PhaseMismatch where the class may come before the phase that it is counted for."""
         if clock[self.index] < self.phase:
-            known = clock[self.index]
             problem = (
-                f"{by.name} {what}{where_text(event.where)} in phase {self.phase}, and may be as early as in phase {known}: "
-                f"it has not waited until phase {self.phase - 1} completed"
+                f"{by.do(what)}{where_text(event.where)} in phase {self.phase}, and may be as early as in phase "
+                f"{clock[self.index]}: nothing says before that phase {self.phase - 1} has completed"
             )
-            raise PhaseMismatch(event.statement, self.name, problem, "let it wait for the phases before, or for those who have")
+            hint = "let it wait for the phases before, or for those who have"
+            raise PhaseMismatch(event.statement, self.name, problem, hint)
 
     def arrive(self, by: ThreadClass, event: Event, clock: Clock, epoch: int) -> None:
         """All threads of a class arrive."""
-        self.check_known(by, event, clock, "arrives" if by.count == 1 else "arrive")
-        if self.arrived + by.count > self.count:
+        self.check_known(by, event, clock, "arrive")
+        count = self.arrived + by.count
+        if count > self.count:
             problem = (
-                f"{by.name} make {self.arrived + by.count} arrivals of phase {self.phase}{where_text(event.where)}, "
+                f"{by.do('arrive')}{where_text(event.where)}, which makes {count} arrivals of phase {self.phase}, "
                 f"and mbarrier_init says {self.count}"
             )
             raise PhaseMismatch(event.statement, self.name, problem, "count the threads that arrive in a phase")
@@ -67,7 +68,7 @@ class PhaseBarrier:
         for copy in self.copies:
             if self.clock[copy.by.number] < copy.epoch:
                 problem = (
-                    f"phase {self.phase} may complete{where_text(event.where)} before {copy.by.name} have said"
+                    f"phase {self.phase} may complete{where_text(event.where)} before {copy.by.do('have')} said"
                     f"{where_text(copy.event.where)} how many bytes a copy brings"
                 )
                 hint = "let lane 0 of the warp that copies arrive after the copy"
@@ -75,7 +76,7 @@ class PhaseBarrier:
         for wait in self.waits.pop(self.phase, ()):
             if self.clock[wait.by.number] < wait.epoch:
                 problem = (
-                    f"phase {self.phase} may complete{where_text(event.where)} while {wait.by.name} still wait"
+                    f"phase {self.phase} may complete{where_text(event.where)} while {wait.by.do('wait')} still"
                     f"{where_text(wait.event.where)} for phase {self.phase - 1}: the parities do not tell these apart"
                 )
                 hint = "let who arrives wait for those that read, as for an mbarrier that says which slot is empty"
@@ -97,8 +98,8 @@ class PhaseBarrier:
         wanted = self.phase - 1
         if clock[self.index] < wanted:
             problem = (
-                f"{by.name} wait{where_text(event.where)} for phase {wanted}, and know of {clock[self.index]} completed "
-                f"phases: the wait may be over in phase {clock[self.index]} already"
+                f"{by.do('wait')}{where_text(event.where)} for phase {wanted}, and nothing says before that phase "
+                f"{wanted - 1} has completed: the wait may be over in phase {clock[self.index]} already"
             )
             hint = "who waits is at most one phase behind: check the parity, or wait in each phase"
             raise PhaseMismatch(event.statement, self.name, problem, hint)
@@ -123,7 +124,8 @@ class Meeting:
     def come(self, by: ThreadClass, event: Event, clock: Clock) -> bool:
         """A class comes; whether all are there."""
         if event.threads != self.threads:
-            problem = f"{by.name} wait{where_text(event.where)} for {event.threads} threads, and others for {self.threads}"
+            who = f"{by.do('wait')}{where_text(event.where)}"
+            problem = f"{who} for {event.threads} threads, and others for {self.threads}"
             raise PhaseMismatch(event.statement, self.name, problem, "say one number of threads")
         if clock[self.index] < self.passed:
             problem = f"{by.name} may come{where_text(event.where)} while others still meet there"

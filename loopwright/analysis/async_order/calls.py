@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from loopwright.analysis.async_order.errors import NotByWholeWarps
-from loopwright.analysis.async_order.events import Barrier, Event, Mask, NotKnown, Touch
+from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch
 from loopwright.analysis.async_order.footprints import Footprint, TooLarge, matrix_bytes
 from loopwright.analysis.async_order.kernels import addressed_load
 from loopwright.analysis.async_order.values import Value, upper_bound
@@ -117,16 +117,20 @@ class Calls:
         if bytes is None:
             self.walk.doubts[f"how many bytes are copied, {call.args[2]}, is not known"] = None
             is_exact, bytes = False, self.size(target)
-        self.copies(statement, call, mask, target, bytes, call.args[3], is_exact)
+        source = addressed_load(call.args[1])
+        places = [] if source is None else [self.walk.env.value(index) for index in source.indices]
+        self.copies(statement, call, mask, target, [bytes, *places], call.args[3], is_exact)
 
     def tensor_copy(self, statement: Stmt, call: Call, mask: Mask) -> None:
-        self.copies(statement, call, mask, call.args[0], self.box_bytes(call.args[1]), call.args[2], True)
+        places = [self.walk.env.value(coordinate) for coordinate in call.args[3:]]
+        self.copies(statement, call, mask, call.args[0], [self.box_bytes(call.args[1]), *places], call.args[2], True)
 
     def copies(
-        self, statement: Stmt, call: Call, mask: Mask, target: Expr, bytes: Value, barrier: Expr, is_exact: bool
+        self, statement: Stmt, call: Call, mask: Mask, target: Expr, given: list[Value], barrier: Expr, is_exact: bool
     ) -> None:
-        """Copies to shared memory, one of each warp."""
-        for part, (begin, size, at) in self.alike(mask, self.byte(target), bytes, self.element(barrier)):
+        """Copies to shared memory, one of each warp, of so many bytes and from one place."""
+        known = [0 if value is None else value for value in given]
+        for part, (begin, at, size, *_) in self.alike(mask, self.byte(target), self.element(barrier), *known):
             self.check_whole(part, WARP, statement, call)
             if size <= 0:
                 self.emit(Event("meet_warp", part, self.walk.where, statement, threads=WARP))
@@ -185,9 +189,7 @@ class Calls:
         result = self.known.get(key)
         if result is None:
             size = OPERAND_KINDS[kind.value].dtype.nbytes
-            read = matrix_bytes(
-                begin, operand.rows, 32, size, operand.swizzle, operand.steps, operand.is_transposed
-            )
+            read = matrix_bytes(begin, operand.rows, 32, size, operand.swizzle, operand.steps, operand.is_transposed)
             result = self.known[key] = self.walk.footprints.of_bytes(operand.load.buffer.data, 0, read)
         return result
 

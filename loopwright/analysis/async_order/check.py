@@ -96,7 +96,7 @@ def _check(kernel: AsyncKernel) -> list[str]:
     return list(doubts)
 
 
-# --- what is tried ------------------------------------------------------------------------------------------------------
+# --- what is tried -------------------------------------------------------------------------------------------------
 
 
 def _blocks(kernel: AsyncKernel, values: dict[Var, int]) -> list[dict[Var, int]]:

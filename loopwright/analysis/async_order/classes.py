@@ -1,34 +1,46 @@
 """Classes of threads: those that have the same events, and so wait and arrive together in one order of the kernel.
 
-Of a role that copies, thread 0 may be one class, as it alone arrives, and the other lanes of the warp another one. Warps
-that meet by themselves, and warpgroups that multiply, are classes of their own.
+Of a role that copies, thread 0 may be one class, as it alone arrives, and the other lanes of the warp another one.
+Warps that meet by themselves, and warpgroups that multiply, are classes of their own.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from loopwright.analysis.async_order.events import Event, Trace
 
+_SINGULARS: Final = {"have": "has", "copy": "copies", "multiply": "multiplies"}
 _SPLITS: Final = {"meet_warp": 32, "copy": 32, "wgmma": 128, "wgmma_wait": 128, "wgmma_commit": 128}
 
 
-class ThreadClass(NamedTuple):
+@dataclass(eq=False)
+class ThreadClass:
     """Threads that have the same events."""
 
     number: int
     members: np.ndarray  # a bit for each thread of the block
     threads: list[int]
     events: list[Event]
-    name: str
+    role: str
     is_cut: bool
+
+    @property
+    def name(self) -> str:
+        """`threads 32 to 95 (role add)`."""
+        return name_of(self.threads, self.role)
 
     @property
     def count(self) -> int:
         """How many threads it has."""
         return len(self.threads)
+
+    def do(self, verb: str) -> str:
+        """`thread 0 (role load) waits`, `threads 32 to 95 wait`: what all of them do."""
+        return done_by(self.threads, self.role, verb)
 
 
 def classes_of(trace: Trace) -> list[ThreadClass]:
@@ -50,19 +62,19 @@ def classes_of(trace: Trace) -> list[ThreadClass]:
     _, which = np.unique(table, axis=0, return_inverse=True)
     which = which.reshape(-1)
     first = [int(np.flatnonzero(which == k)[0]) for k in range(which.max() + 1)]
-    result = []
+    result: list[ThreadClass] = []
     for k in sorted(range(len(first)), key=lambda k: first[k]):
         members = which == k
         threads = [int(thread) for thread in np.flatnonzero(members)]
         of = {key for key, mask in masks.items() if mask.bits[threads[0]]}
         events = [event for event in trace.events if event.mask.number in of]
         role = next((name for name, mask in trace.roles if mask.bits[threads[0]]), "")
-        name = _name(threads, role)
-        result.append(ThreadClass(len(result), members, threads, events, name, bool(trace.cut[threads[0]])))
+        result.append(ThreadClass(len(result), members, threads, events, role, bool(trace.cut[threads[0]])))
     return result
 
 
-def _name(threads: list[int], role: str) -> str:
+def name_of(threads: list[int], role: str) -> str:
+    """What threads are called."""
     first, last, count = threads[0], threads[-1], len(threads)
     if count == 1:
         text = f"thread {first}"
@@ -71,3 +83,11 @@ def _name(threads: list[int], role: str) -> str:
     else:
         text = f"{count} of the threads {first} to {last}"
     return f"{text} (role {role})" if role else text
+
+
+def done_by(threads: list[int], role: str, verb: str) -> str:
+    """What threads do, as in `threads 32 to 95 wait`."""
+    first, _, rest = verb.partition(" ")
+    if len(threads) == 1:
+        first = _SINGULARS.get(first, f"{first}s")
+    return f"{name_of(threads, role)} {first} {rest}".rstrip()

@@ -21,7 +21,8 @@ class NotOrdered(AsyncOrderError):
 
     What a thread does is ordered after what others did only by mbarriers that it waits for, by barriers, and by waits
     for what it began itself: copies, matmuls of a warpgroup and groups of stores go on by themselves. The message
-    names both accesses and the element. Wait before the later one, or arrive only after the earlier one.
+    names both accesses and the element. Wait before the later one, or arrive only after the earlier one. What is read
+    has been written before, too.
 
     For example:
 
@@ -46,14 +47,13 @@ class NotOrdered(AsyncOrderError):
 
     code = "LW0840"
 
-    def __init__(self, statement: Stmt, element: str, earlier: str, later: str, hint: str) -> None:
-        super().__init__(
-            f"nothing orders two accesses of {element}: {later}, and {earlier}",
-            at=statement,
-            why="either may come first, whatever the text says",
-            hint=hint,
-            fields={"element": element, "earlier": earlier, "later": later},
-        )
+    def __init__(self, statement: Stmt, element: str, earlier: str | None, later: str, hint: str) -> None:
+        problem = f"nothing orders two accesses of {element}: {later}, and {earlier}"
+        why = "either may come first, whatever the text says"
+        if earlier is None:
+            problem, why = f"{element} is read before anybody has written it: {later}", "what is there is not known"
+        fields = {"element": element, "earlier": earlier or "", "later": later}
+        super().__init__(problem, at=statement, why=why, hint=hint, fields=fields)
 
 
 class PhaseMismatch(AsyncOrderError):
@@ -157,7 +157,7 @@ class NoProxyFence(AsyncOrderError):
             f"{later} may not see {element} as {earlier}: no fence_proxy_async stands between",
             at=statement,
             why="what threads store is seen by the asynchronous proxy only behind a fence of theirs",
-            hint="put T.fence_proxy_async() behind the stores, before the barrier that the asynchronous operation follows",
+            hint="put T.fence_proxy_async() behind the stores, before the barrier that wgmma or the copy follows",
             fields={"element": element, "earlier": earlier, "later": later},
         )
 

@@ -1,7 +1,7 @@
 """Events: what the threads of a kernel do to each other, in the order of its text.
 
-    T.mbarrier_wait(T.address_of(full[k % 2]), k // 2 % 2)        wait(full[0], 0) at k = 0, wait(full[1], 0) at k = 1, …
-    B[k, tx] = S[k % 2, tx]                                       touch(S[0, …]) at k = 0, …
+    T.mbarrier_wait(T.address_of(full[k % 2]), k // 2 % 2)      wait(full[0], 0) at k = 0, wait(full[1], 0) at k = 1
+    B[k, tx] = S[k % 2, tx]                                     touch(S[0, …]) at k = 0, …
 
 Which events there are, and in which order each thread has them, does not depend on data. A `Mask` says which threads
 have an event; all of them are alike in what it says.

@@ -10,12 +10,13 @@ data, the footprint is all that may be touched, and is not `exact`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from loopwright.analysis.async_order.values import Array, Env, Value
+from loopwright.analysis.async_order.values import Array, Env, Known, Value
 from loopwright.ir import Buffer, Expr, For, Node, Stmt, Var
 from loopwright.ir.warpgroup_intrinsics import CORE_ROWS
 
@@ -89,7 +90,7 @@ class Footprints:
     def of_site(self, site: Site, mask: np.ndarray, by_thread: bool) -> Footprint | None:
         """What threads in the mask touch by an access of their own; None where that is nothing."""
         env, loops = self.env, [step.node for step in site.around if isinstance(step.node, For)]
-        conditions: list[Value] = [mask]
+        conditions: list[Array] = [mask]
         is_exact, depth = True, 0
         for step in site.around:
             if isinstance(step.node, For):
@@ -118,20 +119,18 @@ class Footprints:
                     return None
         shape, strides, base = self.layout(site.buffer)
         values = [env.value(index) for index in site.indices]
-        flat: Value = base
+        flat: Known = base
         beyond = np.zeros(1, "int64")
         for value, stride, extent in zip(values, strides, shape, strict=True):
             if value is None:
                 is_exact = False
                 beyond = (beyond[:, None] + np.arange(extent) * stride).reshape(-1)
             else:
-                assert flat is not None
                 flat = flat + value * stride
-        assert flat is not None
         return self._pairs(site.buffer, flat, beyond, conditions, is_exact, by_thread)
 
     def _pairs(
-        self, buffer: Buffer, flat: Value, beyond: Array, conditions: list[Value], is_exact: bool, by_thread: bool
+        self, buffer: Buffer, flat: Known, beyond: Array, conditions: list[Array], is_exact: bool, by_thread: bool
     ) -> Footprint | None:
         number = np.arange(self.threads)
         parts = np.broadcast_arrays(flat, number, *conditions)
@@ -158,20 +157,22 @@ class Footprints:
 
     def layout(self, buffer: Buffer) -> tuple[list[int], list[int], int]:
         """Shape, strides and offset of a buffer, in elements; sizes do not change while a kernel runs."""
-        result = self.layouts.get(buffer)
-        if result is None:
+        known = self.layouts.get(buffer)
+        if known is None:
             shape = [self.env.value(extent) for extent in buffer.shape]
             strides = [self.env.value(stride) for stride in buffer.effective_strides()]
             base = self.env.value(buffer.elem_offset)
             if not all([isinstance(value, int) for value in (*shape, *strides, base)]):
                 raise TooLarge(f"the size of {buffer.name} is not known")
-            result = self.layouts[buffer] = shape, strides, base  # type: ignore[assignment]
-        return result
+            known = shape, strides, base  # type: ignore[assignment]
+            self.layouts[buffer] = known  # type: ignore[assignment]
+        assert known is not None
+        return known
 
-    def byte_of(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Value:
+    def byte_of(self, buffer: Buffer, indices: Sequence[Expr]) -> Value:
         """Where an element begins, in bytes; None where that is not known."""
         _, strides, result = self.layout(buffer)
-        flat: Value = result
+        flat: Known = result
         for index, stride in zip(indices, strides, strict=True):
             value = self.env.value(index)
             if value is None:
@@ -184,7 +185,9 @@ class Footprints:
         return Footprint(data, np.unique((bytes + begin) // self.unit_bytes[data]), None, is_exact)
 
 
-def matrix_bytes(begin: int, rows: int, row_bytes: int, size: int, swizzle: int, steps: tuple[int, int], transposed: bool) -> np.ndarray:
+def matrix_bytes(
+    begin: int, rows: int, row_bytes: int, size: int, swizzle: int, steps: tuple[int, int], transposed: bool
+) -> np.ndarray:
     """The bytes of the memory that `wgmma` reads of an operand which begins at byte `begin`."""
     leading, stride = steps
     x, k = np.meshgrid(np.arange(rows), np.arange(row_bytes // size), indexing="ij")

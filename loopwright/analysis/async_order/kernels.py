@@ -181,10 +181,8 @@ def memory_of(body: Stmt) -> Memory:
         if many:
             buffers[data] = many[0]
             unit_bytes[data] = min([buffer.dtype.nbytes for buffer in many])
-    known = frozenset(buffers)
-    return Memory(
-        frozenset(shared) & known - frozenset(barriers), frozenset(registers) & known, frozenset(barriers), buffers, unit_bytes
-    )
+    known, other = frozenset(buffers), frozenset(barriers)
+    return Memory(frozenset(shared) & known - other, frozenset(registers) & known, other, buffers, unit_bytes)
 
 
 def addressed_load(pointer: Expr) -> BufferLoad | None:

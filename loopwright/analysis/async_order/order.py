@@ -15,7 +15,7 @@ from loopwright.analysis.async_order.accesses import Accesses, Clock, Record
 from loopwright.analysis.async_order.atoms import Atoms
 from loopwright.analysis.async_order.barriers import Announced, Meeting, PhaseBarrier, join
 from loopwright.analysis.async_order.calls import WARP, WARPGROUP
-from loopwright.analysis.async_order.classes import ThreadClass, classes_of
+from loopwright.analysis.async_order.classes import ThreadClass, classes_of, done_by
 from loopwright.analysis.async_order.errors import (
     AccumulatorsInUse,
     NotOrdered,
@@ -178,7 +178,7 @@ class Order:
         assert event.barrier is not None
         name, by = self.name(event.barrier), runner.threads
         if by.count > 1 or event.barrier in self.barriers:
-            again = f"{by.name} initialise it" if by.count > 1 else f"it is initialised again{where_text(event.where)}"
+            again = f"{by.do('initialise')} it" if by.count > 1 else f"it is initialised again{where_text(event.where)}"
             raise PhaseMismatch(event.statement, name, again, "let one thread say mbarrier_init, once")
         if event.number < 1:
             raise PhaseMismatch(event.statement, name, f"it counts {event.number} arrivals", "a phase has one at least")
@@ -194,7 +194,7 @@ class Order:
             made = result.made_by
             if made.by is by or runner.clock[made.by.number] >= made.epoch:
                 return result
-        problem = f"{by.name} use it{where_text(event.where)}, and nothing orders that after an mbarrier_init"
+        problem = f"{by.do('use')} it{where_text(event.where)}, and nothing orders that after an mbarrier_init"
         hint = "let one thread say mbarrier_init, and put a barrier of the block behind it"
         raise PhaseMismatch(event.statement, self.name(event.barrier), problem, hint)
 
@@ -262,9 +262,7 @@ class Order:
         records: list[Record] = []
         for member in members:
             (touch,) = event.touches
-            records.append(
-                self.accesses.begin_asynchronous(member.threads, event, touch, member.clock, member.epoch)
-            )
+            records.append(self.accesses.begin_asynchronous(member.threads, event, touch, member.clock, member.epoch))
         clock = members[0].tell()  # the lanes wait for each other before the copy begins
         for member in members[1:]:
             clock = join(clock, member.tell())
@@ -279,7 +277,8 @@ class Order:
     def wgmma(self, members: list[_Runner], event: Event) -> None:
         if not all([member.has_fence for member in members]):
             name = self.memory.buffers[event.touches[0].footprint.data].name
-            problem = f"{members[0].threads.name} begin a wgmma{where_text(event.where)}, and no wgmma_fence stands before it"
+            who = f"{members[0].threads.do('begin')} a wgmma{where_text(event.where)}"
+            problem = f"{who}, and no wgmma_fence stands before it"
             hint = "put T.wgmma_fence() before the first wgmma, and where registers of it were touched"
             raise AccumulatorsInUse(event.statement, name, problem, hint)
         for touch in event.touches:
@@ -308,12 +307,16 @@ class Order:
                 raise PhaseMismatch(barrier.last.statement, barrier.name, problem, "count the threads that arrive")
             for copy in barrier.copies:
                 problem = f"the block ends before the phase of a copy{where_text(copy.event.where)} completes"
-                raise PhaseMismatch(copy.event.statement, barrier.name, problem, "arrive after the copy, and wait for it")
+                raise PhaseMismatch(
+                    copy.event.statement, barrier.name, problem, "arrive after the copy, and wait for it"
+                )
             unseen = [runner for runner in self.runners if runner.clock[barrier.index] >= barrier.phase]
             copies = [event for event in self.trace.events if event.kind == "copy"] if not unseen else []
             for event in copies:
                 if event.barrier is not None and self.barriers[event.barrier] is barrier:
-                    problem = f"nobody waits for its last phase, {barrier.phase - 1}, and the block may end before a copy"
+                    problem = (
+                        f"nobody waits for its last phase, {barrier.phase - 1}, and the block may end before a copy"
+                    )
                     raise PhaseMismatch(event.statement, barrier.name, problem, "wait for it before the block ends")
         for runner in self.runners:
             self.check_waited(runner)
@@ -330,28 +333,33 @@ class Order:
                 raise NotOrdered(record.event.statement, element, record.text("it"), "the threads end", hint)
 
     def waits_for_ever(self, stuck: list[_Runner]) -> WaitsForever:
-        waits: list[str] = []
-        missing: dict[str, None] = {}
+        alike: dict[tuple[int, str], list[_Runner]] = {}
         for runner in stuck:
-            event = runner.event
+            alike.setdefault((id(runner.event), runner.threads.role), []).append(runner)
+        waits: dict[str, Event] = {}
+        missing: dict[str, None] = {}
+        for (_, role), runners in alike.items():
+            event = runners[0].event
             assert event is not None
-            who, where = runner.threads.name, where_text(event.where)
-            if event.barrier is not None and event.barrier in self.barriers:
+            threads = sorted([thread for runner in runners for thread in runner.threads.threads])
+            who = f"{done_by(threads, role, 'wait')}{where_text(event.where)}"
+            if event.barrier is not None:
                 barrier = self.barriers[event.barrier]
-                waits.append(f"{who} wait{where} for the phase of parity {event.number} of {barrier.name}")
-                missing[f"phase {barrier.phase} of {barrier.name} has {barrier.arrived} of {barrier.count} arrivals"] = None
+                waits[f"{who} for the phase of parity {event.number} of {barrier.name}"] = event
+                missing[
+                    f"phase {barrier.phase} of {barrier.name} has {barrier.arrived} of {barrier.count} arrivals"
+                ] = None
             elif event.kind == "meet":
                 meeting = self.meetings[event.number]
-                there = sum([threads.count for threads in meeting.there])
-                waits.append(f"{who} wait{where} at {meeting.name}, where {there} of {meeting.threads} threads are")
+                there = sum([other.count for other in meeting.there])
+                waits[f"{who} at {meeting.name}, where {there} of {meeting.threads} threads are"] = event
             else:
-                waits.append(f"{who} wait{where} for other threads at {event.kind}")
-        order = sorted(range(len(waits)), key=lambda k: stuck[k].event.kind != "wait")  # type: ignore[union-attr]
-        first = stuck[order[0]].event
-        assert first is not None
-        return WaitsForever(first.statement, [waits[k] for k in order], list(missing))
+                waits[f"{who} for other threads of their warps to {_WORDS[event.kind]}"] = event
+        order = sorted(waits, key=lambda text: waits[text].kind != "wait")
+        return WaitsForever(waits[order[0]].statement, order, list(missing))
 
 
+_WORDS: Final = {"copy": "copy", "meet_warp": "meet", "wgmma": "multiply"}
 _COMMITS: Final = {"wgmma_commit": "wgmma", "bulk_commit_group": "store", "ptx_commit_group": "group_copy"}
 _WAITS: Final = {
     "wgmma_wait": "wgmma",
@@ -359,4 +367,3 @@ _WAITS: Final = {
     "bulk_wait_group_read": "store",
     "ptx_wait_group": "group_copy",
 }
-

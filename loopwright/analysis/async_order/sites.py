@@ -158,7 +158,7 @@ class _Collect:
             self.changed[buffer.data] = None
 
     def escape(self, buffer: Buffer) -> None:
-        if buffer.data in self.tracked:
+        if buffer.scope().startswith("shared") or buffer.data in self.tracked:
             self.escapes[buffer] = None
         if is_counter(buffer):
             self.changed[buffer.data] = None

@@ -11,7 +11,7 @@ statement are further dimensions of the arrays, in front of the threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,9 @@ from loopwright.ir import (
     Var,
 )
 
-Array = NDArray[np.int64]
-Value = int | Array | None
+Array = NDArray[Any]  # of integers, or of booleans
+Known = int | Array
+Value = Known | None
 _Run = Callable[["Env"], Value]
 
 
@@ -197,7 +198,7 @@ def _junction(is_and: bool, one: _Run, other: _Run) -> _Run:
         if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
             return (a and b) if is_and else (a or b)
         joined = np.logical_and(a, b) if is_and else np.logical_or(a, b)
-        return joined  # type: ignore[return-value]
+        return joined
 
     return run
 
@@ -205,7 +206,7 @@ def _junction(is_and: bool, one: _Run, other: _Run) -> _Run:
 def _negated(value: Value) -> Value:
     if value is None:
         return None
-    return np.logical_not(value) if isinstance(value, np.ndarray) else not value  # type: ignore[return-value]
+    return np.logical_not(value) if isinstance(value, np.ndarray) else not value
 
 
 def _choice(condition: _Run, then: _Run, otherwise: _Run) -> _Run:

@@ -24,7 +24,7 @@ from loopwright.analysis.async_order.kernels import (
     variable_of,
 )
 from loopwright.analysis.async_order.sites import Plain, plain, reads_of
-from loopwright.analysis.async_order.values import Env, Value, is_counter
+from loopwright.analysis.async_order.values import Env, Known, Value, is_counter
 from loopwright.analysis.warp_roles import role_of
 from loopwright.ir import (
     Allocate,
@@ -61,7 +61,7 @@ class Walk:
         self, kernel: AsyncKernel, memory: Memory, values: dict[Var, int], block: dict[Var, int], before: Walk | None
     ) -> None:
         self.kernel, self.memory = kernel, memory
-        self.env = Env(before.env if before is not None else None)
+        self.env: Env = Env(before.env if before is not None else None)
         self.env.vars.update(values)
         self.env.vars.update(block)
         self.tracked = memory.shared | memory.registers
@@ -132,7 +132,7 @@ class Walk:
             event = event._replace(mask=self.mask(bits))
         self.events.append(event)
 
-    def number(self, expr: Expr, what: str) -> Value:
+    def number(self, expr: Expr, what: str) -> Known:
         """The value of an expression that decides what happens."""
         value = self.env.value(expr)
         if value is None:
