@@ -12,8 +12,8 @@ from typing import Final
 
 from loopwright.analysis.async_order.atoms import Atoms, Region, Space
 from loopwright.analysis.async_order.classes import ThreadClass
-from loopwright.analysis.async_order.errors import AccumulatorsInUse, NoProxyFence, NotOrdered, where_text
-from loopwright.analysis.async_order.events import Event, Touch
+from loopwright.analysis.async_order.errors import AccumulatorsInUse, NoProxyFence, NotOrdered
+from loopwright.analysis.async_order.events import Event, Touch, where_text
 from loopwright.ir import Buffer, IntImm, Var
 
 Clock = list[int]  # how far each class has got, and each mbarrier
@@ -50,9 +50,8 @@ class Record:
         """`threads 32 to 95 (role add) read S[0, 0] at k = 2`."""
         verb, unit = _VERBS[self.event.kind][self.is_write], _UNITS.get(self.event.kind)
         if unit is None:
-            return f"{self.by.do(verb)} {element}{where_text(self.event.where)}"
-        role = self.by.name.partition(" (")[2]
-        name = f"{unit[0]} {self.by.threads[0] // unit[1]}{f' ({role}' if role else ''}"
+            return self.event.do(f"{verb} {element}")
+        name = f"{unit[0]} {self.by.threads[0] // unit[1]}{f' (role {self.event.role})' if self.event.role else ''}"
         return f"{name} {verb} {element}{where_text(self.event.where)}"
 
 
@@ -93,7 +92,7 @@ class Accesses:
                     event.statement,
                     self.element(region.space, atom),
                     "another one of these threads writes it as well",
-                    record.text(self.element(region.space, atom)),
+                    record.text("it"),
                     "let one thread write each element",
                 )
             self.check(record, atom, clock, False)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from loopwright.analysis.async_order.accesses import Clock
 from loopwright.analysis.async_order.classes import ThreadClass
-from loopwright.analysis.async_order.errors import PhaseMismatch, where_text
-from loopwright.analysis.async_order.events import Event
+from loopwright.analysis.async_order.errors import PhaseMismatch
+from loopwright.analysis.async_order.events import Event, where_text
 
 
 class Announced(NamedTuple):
@@ -39,8 +39,8 @@ class PhaseBarrier:
         """Raise PhaseMismatch where the class may come before the phase that it is counted for."""
         if clock[self.index] < self.phase:
             problem = (
-                f"{by.do(what)}{where_text(event.where)} in phase {self.phase}, and may be as early as in phase "
-                f"{clock[self.index]}: nothing says before that phase {self.phase - 1} has completed"
+                f"{event.do(what)} in phase {self.phase}, and may be as early as in phase {clock[self.index]}: "
+                f"nothing says before that phase {self.phase - 1} has completed"
             )
             hint = "let it wait for the phases before, or for those who have"
             raise PhaseMismatch(event.statement, self.name, problem, hint)
@@ -48,11 +48,10 @@ class PhaseBarrier:
     def arrive(self, by: ThreadClass, event: Event, clock: Clock, epoch: int) -> None:
         """All threads of a class arrive."""
         self.check_known(by, event, clock, "arrive")
-        count = self.arrived + by.count
-        if count > self.count:
+        if self.arrived + by.count > self.count:
             problem = (
-                f"{by.do('arrive')}{where_text(event.where)}, which makes {count} arrivals of phase {self.phase}, "
-                f"and mbarrier_init says {self.count}"
+                f"{event.do('arrive')}, and with them phase {self.phase} has more arrivals than "
+                f"the {self.count} that mbarrier_init says"
             )
             raise PhaseMismatch(event.statement, self.name, problem, "count the threads that arrive in a phase")
         self.arrived += by.count
@@ -60,24 +59,25 @@ class PhaseBarrier:
         self.clock[by.number] = max(self.clock[by.number], epoch)
         self.last = event
         if self.arrived == self.count:
+            is_alone = by.count == self.count == 1 and not self.copies
             self.complete(event)
-            if by.count == self.count == 1 and not self.copies:
+            if is_alone:
                 clock[self.index] = max(clock[self.index], self.phase)
 
     def complete(self, event: Event) -> None:
         for copy in self.copies:
             if self.clock[copy.by.number] < copy.epoch:
                 problem = (
-                    f"phase {self.phase} may complete{where_text(event.where)} before {copy.by.do('have')} said"
-                    f"{where_text(copy.event.where)} how many bytes a copy brings"
+                    f"phase {self.phase} may complete{where_text(event.where)} before lane 0 of warp "
+                    f"{copy.by.threads[0] // 32} has said{where_text(copy.event.where)} how many bytes a copy brings"
                 )
                 hint = "let lane 0 of the warp that copies arrive after the copy"
                 raise PhaseMismatch(event.statement, self.name, problem, hint)
         for wait in self.waits.pop(self.phase, ()):
             if self.clock[wait.by.number] < wait.epoch:
                 problem = (
-                    f"phase {self.phase} may complete{where_text(event.where)} while {wait.by.do('wait')} still"
-                    f"{where_text(wait.event.where)} for phase {self.phase - 1}: the parities do not tell these apart"
+                    f"phase {self.phase} may complete{where_text(event.where)} while {wait.event.do('wait')} "
+                    f"for phase {self.phase - 1}: the parities do not tell these apart"
                 )
                 hint = "let who arrives wait for those that read, as for an mbarrier that says which slot is empty"
                 raise PhaseMismatch(wait.event.statement, self.name, problem, hint)
@@ -98,7 +98,7 @@ class PhaseBarrier:
         wanted = self.phase - 1
         if clock[self.index] < wanted:
             problem = (
-                f"{by.do('wait')}{where_text(event.where)} for phase {wanted}, and nothing says before that phase "
+                f"{event.do('wait')} for phase {wanted}, and nothing says before that phase "
                 f"{wanted - 1} has completed: the wait may be over in phase {clock[self.index]} already"
             )
             hint = "who waits is at most one phase behind: check the parity, or wait in each phase"
@@ -124,11 +124,10 @@ class Meeting:
     def come(self, by: ThreadClass, event: Event, clock: Clock) -> bool:
         """A class comes; whether all are there."""
         if event.threads != self.threads:
-            who = f"{by.do('wait')}{where_text(event.where)}"
-            problem = f"{who} for {event.threads} threads, and others for {self.threads}"
+            problem = f"{event.do('wait')} for {event.threads} threads, and others for {self.threads}"
             raise PhaseMismatch(event.statement, self.name, problem, "say one number of threads")
         if clock[self.index] < self.passed:
-            problem = f"{by.name} may come{where_text(event.where)} while others still meet there"
+            problem = f"{event.do('may come')} while others still meet there"
             raise PhaseMismatch(event.statement, self.name, problem, "use a barrier of another number")
         self.there.append(by)
         count = sum([other.count for other in self.there])

@@ -11,9 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from loopwright.analysis.async_order.events import Event, Trace
+from loopwright.analysis.async_order.events import Event, Trace, name_of
 
-_SINGULARS: Final = {"have": "has", "copy": "copies", "multiply": "multiplies"}
 _SPLITS: Final = {"meet_warp": 32, "copy": 32, "wgmma": 128, "wgmma_wait": 128, "wgmma_commit": 128}
 
 
@@ -29,18 +28,14 @@ class ThreadClass:
     is_cut: bool
 
     @property
-    def name(self) -> str:
-        """`threads 32 to 95 (role add)`."""
-        return name_of(self.threads, self.role)
-
-    @property
     def count(self) -> int:
         """How many threads it has."""
         return len(self.threads)
 
-    def do(self, verb: str) -> str:
-        """`thread 0 (role load) waits`, `threads 32 to 95 wait`: what all of them do."""
-        return done_by(self.threads, self.role, verb)
+    @property
+    def name(self) -> str:
+        """`threads 32 to 95 (role add)`."""
+        return name_of(self.threads, self.role)
 
 
 def classes_of(trace: Trace) -> list[ThreadClass]:
@@ -68,26 +63,6 @@ def classes_of(trace: Trace) -> list[ThreadClass]:
         threads = [int(thread) for thread in np.flatnonzero(members)]
         of = {key for key, mask in masks.items() if mask.bits[threads[0]]}
         events = [event for event in trace.events if event.mask.number in of]
-        role = next((name for name, mask in trace.roles if mask.bits[threads[0]]), "")
+        role = next((event.role for event in events if event.role), "")
         result.append(ThreadClass(len(result), members, threads, events, role, bool(trace.cut[threads[0]])))
     return result
-
-
-def name_of(threads: list[int], role: str) -> str:
-    """What threads are called."""
-    first, last, count = threads[0], threads[-1], len(threads)
-    if count == 1:
-        text = f"thread {first}"
-    elif last - first + 1 == count:
-        text = f"threads {first} to {last}"
-    else:
-        text = f"{count} of the threads {first} to {last}"
-    return f"{text} (role {role})" if role else text
-
-
-def done_by(threads: list[int], role: str, verb: str) -> str:
-    """What threads do, as in `threads 32 to 95 wait`."""
-    first, _, rest = verb.partition(" ")
-    if len(threads) == 1:
-        first = _SINGULARS.get(first, f"{first}s")
-    return f"{name_of(threads, role)} {first} {rest}".rstrip()

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from loopwright.analysis.async_order.events import Where
+from loopwright.analysis.async_order.events import Where, where_text
 from loopwright.ir import Call, Stmt
 from loopwright.runtime.errors import LoopwrightError
-
-
-def where_text(where: Where) -> str:
-    """` at k = 2`: the iterations of loops; "" outside of all."""
-    return f" at {', '.join([f'{name} = {value}' for name, value in where])}" if where else ""
 
 
 class AsyncOrderError(LoopwrightError, ValueError):
@@ -154,7 +149,7 @@ class NoProxyFence(AsyncOrderError):
 
     def __init__(self, statement: Stmt, element: str, earlier: str, later: str) -> None:
         super().__init__(
-            f"{later} may not see {element} as {earlier}: no fence_proxy_async stands between",
+            f"no fence_proxy_async stands between two accesses of {element}: {earlier}, and then {later}",
             at=statement,
             why="what threads store is seen by the asynchronous proxy only behind a fence of theirs",
             hint="put T.fence_proxy_async() behind the stores, before the barrier that wgmma or the copy follows",

@@ -15,15 +15,14 @@ from loopwright.analysis.async_order.accesses import Accesses, Clock, Record
 from loopwright.analysis.async_order.atoms import Atoms
 from loopwright.analysis.async_order.barriers import Announced, Meeting, PhaseBarrier, join
 from loopwright.analysis.async_order.calls import WARP, WARPGROUP
-from loopwright.analysis.async_order.classes import ThreadClass, classes_of, done_by
+from loopwright.analysis.async_order.classes import ThreadClass, classes_of
 from loopwright.analysis.async_order.errors import (
     AccumulatorsInUse,
     NotOrdered,
     PhaseMismatch,
     WaitsForever,
-    where_text,
 )
-from loopwright.analysis.async_order.events import Barrier, Event, Trace
+from loopwright.analysis.async_order.events import Barrier, Event, Trace, done_by, where_text
 from loopwright.analysis.async_order.kernels import Memory
 
 # What all threads of a warp, or of a warpgroup, do together.
@@ -178,7 +177,7 @@ class Order:
         assert event.barrier is not None
         name, by = self.name(event.barrier), runner.threads
         if by.count > 1 or event.barrier in self.barriers:
-            again = f"{by.do('initialise')} it" if by.count > 1 else f"it is initialised again{where_text(event.where)}"
+            again = event.do("initialise it") if by.count > 1 else f"it is initialised again{where_text(event.where)}"
             raise PhaseMismatch(event.statement, name, again, "let one thread say mbarrier_init, once")
         if event.number < 1:
             raise PhaseMismatch(event.statement, name, f"it counts {event.number} arrivals", "a phase has one at least")
@@ -194,7 +193,7 @@ class Order:
             made = result.made_by
             if made.by is by or runner.clock[made.by.number] >= made.epoch:
                 return result
-        problem = f"{by.do('use')} it{where_text(event.where)}, and nothing orders that after an mbarrier_init"
+        problem = f"{event.do('use it')}, and nothing orders that after an mbarrier_init"
         hint = "let one thread say mbarrier_init, and put a barrier of the block behind it"
         raise PhaseMismatch(event.statement, self.name(event.barrier), problem, hint)
 
@@ -277,8 +276,7 @@ class Order:
     def wgmma(self, members: list[_Runner], event: Event) -> None:
         if not all([member.has_fence for member in members]):
             name = self.memory.buffers[event.touches[0].footprint.data].name
-            who = f"{members[0].threads.do('begin')} a wgmma{where_text(event.where)}"
-            problem = f"{who}, and no wgmma_fence stands before it"
+            problem = f"{event.do('begin a wgmma')}, and no wgmma_fence stands before it"
             hint = "put T.wgmma_fence() before the first wgmma, and where registers of it were touched"
             raise AccumulatorsInUse(event.statement, name, problem, hint)
         for touch in event.touches:

@@ -71,7 +71,7 @@ class Walk:
         self.everyone = self.mask(np.ones(self.threads, bool))
         self.cut = np.zeros(self.threads, bool)
         self.events: list[Event] = []
-        self.roles: list[tuple[str, Mask]] = []
+        self.role = ""
         self.doubts: dict[str, None] = {}
         self.loops: list[tuple[str, int]] = []
         self.where: Where = ()
@@ -113,7 +113,7 @@ class Walk:
                 self.visit(self.kernel.body, self.everyone)
             except _Cut:
                 self.cut |= True
-        return Trace(self.threads, self.events, self.roles, self.cut, list(self.doubts))
+        return Trace(self.threads, self.events, self.cut, list(self.doubts))
 
     def mask(self, bits: np.ndarray) -> Mask:
         """The threads of these bits."""
@@ -130,7 +130,7 @@ class Walk:
             if not bits.any():
                 return
             event = event._replace(mask=self.mask(bits))
-        self.events.append(event)
+        self.events.append(event._replace(role=self.role) if self.role else event)
 
     def number(self, expr: Expr, what: str) -> Known:
         """The value of an expression that decides what happens."""
@@ -163,9 +163,9 @@ class Walk:
             self.visit(statement.body, mask)
         elif isinstance(statement, AttrStmt):
             role = role_of(statement)
-            if role is not None:
-                self.roles.append((role.name, mask))
+            outer, self.role = self.role, self.role if role is None else role.name
             self.visit(statement.body, mask)
+            self.role = outer
         elif isinstance(statement, (Allocate, DeclBuffer)):
             data = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer.data
             self.owners.setdefault(data, mask)

@@ -97,8 +97,8 @@ BUGS: Final = {
         _FULL,
         _FULL.replace("i // 2 % 2", "0"),
         "PhaseMismatch",
-        "mbarrier barriers[0]: phase 1 may complete at i = 2 while threads 96 to 191 (role store) wait still "
-        "at i = 2 for phase 0: the parities do",
+        "mbarrier barriers[0]: phase 1 may complete at i = 2 while threads 96 to 191 (role store) wait at i "
+        "= 2 for phase 0: the parities do not",
         occurrence=1,
     ),
     "parities of iterations, not of rounds": Bug(
@@ -127,8 +127,8 @@ BUGS: Final = {
         _FULL,
         _FULL.replace("i % 2]", "(i + 1) % 2]"),
         "PhaseMismatch",
-        "mbarrier barriers[0]: phase 1 may complete at i = 2 while threads 96 to 191 (role store) wait still "
-        "at i = 1 for phase 0: the parities do",
+        "mbarrier barriers[0]: phase 1 may complete at i = 2 while threads 96 to 191 (role store) wait at i "
+        "= 1 for phase 0: the parities do not",
         occurrence=1,
     ),
     "a wait for another barrier": Bug(
@@ -157,16 +157,16 @@ BUGS: Final = {
         "barriers[slot + 2]), 160",
         "barriers[slot + 2]), 159",
         "PhaseMismatch",
-        "mbarrier barriers[2]: threads 96 to 191 (role store) arrive at i = 0, which makes 160 arrivals of "
-        "phase 0, and mbarrier_init says 159",
+        "mbarrier barriers[2]: threads 96 to 191 (role store) arrive at i = 0, and with them phase 0 has "
+        "more arrivals than the 159 that",
     ),
     "half of the arrivals are counted": Bug(
         "roles",
         "barriers[slot]), 32",
         "barriers[slot]), 16",
         "PhaseMismatch",
-        "mbarrier barriers[0]: threads 1 to 31 (role load) arrive at i = 0, which makes 31 arrivals of phase "
-        "0, and mbarrier_init says 16",
+        "mbarrier barriers[0]: threads 0 to 31 (role load) arrive at i = 0, and with them phase 0 has more "
+        "arrivals than the 16 that mbarrier_init",
     ),
     "an arrival before the last read": Bug(
         "roles",
@@ -181,8 +181,8 @@ BUGS: Final = {
         f"{_COPY}\n            {_LOADED}",
         f"{_LOADED}\n            {_COPY}",
         "PhaseMismatch",
-        "mbarrier barriers[0]: thread 0 (role load) copies at i = 0 in phase 1, and may be as early as in "
-        "phase 0: nothing says before that phase 0",
+        "mbarrier barriers[0]: threads 0 to 31 (role load) copy at i = 0 in phase 1, and may be as early as "
+        "in phase 0: nothing says before that",
     ),
     "nobody says that a slot is read": Bug(
         "roles",
@@ -204,8 +204,8 @@ BUGS: Final = {
         f"{_COPY}\n            {_LOADED}",
         f"{_COPY}\n            for l in range(32):\n                if tx == 5:\n                    {_LOADED}",
         "PhaseMismatch",
-        "mbarrier barriers[0]: phase 0 may complete at i = 0, l = 31 before thread 0 (role load) has said at "
-        "i = 0 how many bytes a copy brings",
+        "mbarrier barriers[0]: phase 0 may complete at i = 0, l = 31 before lane 0 of warp 0 has said at i = "
+        "0 how many bytes a copy brings",
     ),
     "a sum is told before it is written": Bug(
         "roles",
@@ -242,7 +242,7 @@ BUGS: Final = {
         '    T.tvm_storage_sync("shared")\n',
         "",
         "PhaseMismatch",
-        "mbarrier barriers[2]: threads 1 to 31 (role load) use it at i = 0, and nothing orders that after an "
+        "mbarrier barriers[2]: threads 0 to 31 (role load) use it at i = 0, and nothing orders that after an "
         "mbarrier_init",
     ),
     "a barrier is not set up": Bug(
@@ -335,23 +335,23 @@ BUGS: Final = {
         f"            {_ALL_DONE}\n",
         "",
         "AccumulatorsInUse",
-        "C[0]: thread 0 (role mma) reads it at t = 0, half = 0, before a wgmma_wait says that it is free: "
-        "warpgroup 0 (role mma) adds up in it at t",
+        "C[0]: threads 0 to 127 (role mma) read it at t = 0, half = 0, before a wgmma_wait says that it is "
+        "free: warpgroup 0 (role mma) adds up in",
     ),
     "a wait that leaves a group": Bug(
         "gemm",
         _ALL_DONE,
         _ALL_DONE.replace("(0", "(1"),
         "AccumulatorsInUse",
-        "C[0]: thread 0 (role mma) reads it at t = 0, half = 0, before a wgmma_wait says that it is free: "
-        "warpgroup 0 (role mma) adds up in it at t",
+        "C[0]: threads 0 to 127 (role mma) read it at t = 0, half = 0, before a wgmma_wait says that it is "
+        "free: warpgroup 0 (role mma) adds up in",
     ),
     "no fence of accumulators": Bug(
         "gemm",
         "                T.wgmma_fence()\n",
         "",
         "AccumulatorsInUse",
-        "C: thread 0 (role mma) begins a wgmma at t = 0, k = 0, s = 0, and no wgmma_fence stands before it",
+        "C: threads 0 to 127 (role mma) begin a wgmma at t = 0, k = 0, s = 0, and no wgmma_fence stands before it",
     ),
     "groups are not committed": Bug(
         "gemm",
@@ -366,16 +366,16 @@ BUGS: Final = {
         "                T.fence_proxy_async()\n",
         "",
         "NoProxyFence",
-        "thread 160 (role store) has a store from it at t = 0, half = 0 may not see R[0, 0, 0] as thread 0 "
-        "(role mma) writes it at t = 0, half = 0:",
+        "no fence_proxy_async stands between two accesses of R[0, 0, 0]: threads 0 to 127 (role mma) write "
+        "it at t = 0, half = 0, and then thread",
     ),
     "a fence behind the arrival": Bug(
         "gemm",
         "T.fence_proxy_async()\n                T.mbarrier_arrive(T.address_of(results[slot]))",
         "T.mbarrier_arrive(T.address_of(results[slot]))\n                T.fence_proxy_async()",
         "NoProxyFence",
-        "thread 160 (role store) has a store from it at t = 0, half = 0 may not see R[0, 0, 0] as thread 0 "
-        "(role mma) writes it at t = 0, half = 0:",
+        "no fence_proxy_async stands between two accesses of R[0, 0, 0]: threads 0 to 127 (role mma) write "
+        "it at t = 0, half = 0, and then thread",
         is_emulated=False,
     ),
     "results are overwritten": Bug(
@@ -383,8 +383,8 @@ BUGS: Final = {
         "T.mbarrier_wait(T.address_of(results[slot + 2]), 1 - phase)",
         _NOTHING,
         "NotOrdered",
-        "R[0, 0, 0]: thread 0 (role mma) writes it at t = 1, half = 0, and thread 160 (role store) has a "
-        "store from it at t = 0, half = 0",
+        "R[0, 0, 0]: threads 0 to 127 (role mma) write it at t = 1, half = 0, and thread 160 (role store) "
+        "has a store from it at t = 0, half = 0",
         is_emulated=False,
     ),
     "results are free before they are stored": Bug(
@@ -392,24 +392,24 @@ BUGS: Final = {
         "                T.bulk_wait_group_read(0)\n",
         "                T.bulk_wait_group_read(1)\n",
         "NotOrdered",
-        "R[0, 0, 0]: thread 0 (role mma) writes it at t = 1, half = 0, and thread 160 (role store) has a "
-        "store from it at t = 0, half = 0",
+        "R[0, 0, 0]: threads 0 to 127 (role mma) write it at t = 1, half = 0, and thread 160 (role store) "
+        "has a store from it at t = 0, half = 0",
     ),
     "stores are in no group": Bug(
         "gemm",
         "                T.bulk_commit_group()\n",
         "",
         "NotOrdered",
-        "R[0, 0, 0]: thread 0 (role mma) writes it at t = 1, half = 0, and thread 160 (role store) has a "
-        "store from it at t = 0, half = 0",
+        "R[0, 0, 0]: threads 0 to 127 (role mma) write it at t = 1, half = 0, and thread 160 (role store) "
+        "has a store from it at t = 0, half = 0",
     ),
     "results are stored before they are there": Bug(
         "gemm",
         "T.mbarrier_wait(T.address_of(results[slot]), phase)",
         _NOTHING,
         "PhaseMismatch",
-        "mbarrier results[2]: threads 161 to 191 (role store) arrive at t = 1, half = 0, which makes 62 "
-        "arrivals of phase 0, and mbarrier_init says",
+        "mbarrier results[2]: threads 160 to 191 (role store) arrive at t = 1, half = 0, and with them phase "
+        "0 has more arrivals than the 32 that",
     ),
     "the other parity of results": Bug(
         "gemm",
