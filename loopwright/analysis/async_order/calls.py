@@ -6,10 +6,11 @@ Threads for which the arguments of a call differ have events of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from loopwright.analysis.async_order.block import Block
 from loopwright.analysis.async_order.errors import NotByWholeWarps
 from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch
 from loopwright.analysis.async_order.footprints import Footprint, TooLarge, matrix_bytes
@@ -18,9 +19,6 @@ from loopwright.analysis.async_order.values import Value, upper_bound
 from loopwright.ir import BufferLoad, Call, Expr, IntImm, Stmt, StringImm, Var
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS
 from loopwright.runtime.dtype import DataType
-
-if TYPE_CHECKING:
-    from loopwright.analysis.async_order.walk import Walk
 
 WARP: Final = 32
 WARPGROUP: Final = 128
@@ -40,8 +38,8 @@ class _Operand(NamedTuple):
 class Calls:
     """Writes the events of calls."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
+    def __init__(self, block: Block, reads: Callable[[Expr, Stmt, Mask], None]) -> None:
+        self.block, self.reads = block, reads
         self.known: dict[tuple[object, ...], Footprint] = {}
         self.split: dict[tuple[object, ...], list[tuple[Mask, tuple[int, ...]]]] = {}
         self.whole: set[tuple[int, int]] = set()  # masks of whole warps
@@ -70,59 +68,59 @@ class Calls:
         for argument in call.args:
             load = addressed_load(argument)
             for part in (argument,) if load is None else load.indices:
-                self.walk.reads(part, statement, mask)
+                self.reads(part, statement, mask)
         handler(statement, call, mask)
 
     # --- what waits and arrives -------------------------------------------------------------------------------------
 
     def barrier_with_number(self, statement: Stmt, call: Call, mask: Mask) -> None:
         kind = call.op.name.removeprefix("tir.mbarrier_")
-        number = self.walk.number(call.args[1], call.op.name.removeprefix("tir.")) if len(call.args) > 1 else 0
+        number = self.block.number(call.args[1], call.op.name.removeprefix("tir.")) if len(call.args) > 1 else 0
         for part, (at, given) in self.alike(mask, self.element(call.args[0]), number):
             barrier = self.data(call.args[0]), at
-            self.emit(Event(kind, part, self.walk.where, statement, barrier=barrier, number=given))
+            self.emit(Event(kind, part, self.block.where, statement, barrier=barrier, number=given))
 
     def role_barrier(self, statement: Stmt, call: Call, mask: Mask) -> None:
-        number, threads = [self.walk.number(argument, "a role_barrier") for argument in call.args]
+        number, threads = [self.block.number(argument, "a role_barrier") for argument in call.args]
         for part, (name, count) in self.alike(mask, number, threads):
             kind = "meet_warp" if count == WARP else "meet"
-            self.emit(Event(kind, part, self.walk.where, statement, number=name, threads=count))
+            self.emit(Event(kind, part, self.block.where, statement, number=name, threads=count))
 
     def storage_sync(self, statement: Stmt, call: Call, mask: Mask) -> None:
         scope = call.args[0].value if call.args and isinstance(call.args[0], StringImm) else "shared"
         if scope == "warp":
-            self.emit(Event("meet_warp", mask, self.walk.where, statement, threads=WARP))
+            self.emit(Event("meet_warp", mask, self.block.where, statement, threads=WARP))
         else:
-            self.emit(Event("meet", mask, self.walk.where, statement, threads=self.walk.threads))
+            self.emit(Event("meet", mask, self.block.where, statement, threads=self.block.threads))
 
     def of_thread(self, statement: Stmt, call: Call, mask: Mask) -> None:
         """A fence, or groups of what a thread has begun."""
         if call.args and not isinstance(call.args[0], IntImm):
             raise NotKnown(f"{call} waits for a number of groups that is no constant")
         groups = _constant(call.args[0]) if call.args else 0
-        self.emit(Event(call.op.name.removeprefix("tir."), mask, self.walk.where, statement, number=groups))
+        self.emit(Event(call.op.name.removeprefix("tir."), mask, self.block.where, statement, number=groups))
 
     def of_warpgroup(self, statement: Stmt, call: Call, mask: Mask) -> None:
         self.check_whole(mask, WARPGROUP, statement, call)
         groups = call.args[0].value if call.args and isinstance(call.args[0], IntImm) else 0
-        self.emit(Event(call.op.name.removeprefix("tir."), mask, self.walk.where, statement, number=groups))
+        self.emit(Event(call.op.name.removeprefix("tir."), mask, self.block.where, statement, number=groups))
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
     def bulk_copy(self, statement: Stmt, call: Call, mask: Mask) -> None:
-        target, bytes = call.args[0], self.walk.env.value(call.args[2])
+        target, bytes = call.args[0], self.block.env.value(call.args[2])
         is_exact = bytes is not None
         if bytes is None:
-            bytes = upper_bound(call.args[2], self.walk.env)
+            bytes = upper_bound(call.args[2], self.block.env)
         if bytes is None:
-            self.walk.doubts[f"how many bytes are copied, {call.args[2]}, is not known"] = None
+            self.block.doubts[f"how many bytes are copied, {call.args[2]}, is not known"] = None
             is_exact, bytes = False, self.size(target)
         source = addressed_load(call.args[1])
-        places = [] if source is None else [self.walk.env.value(index) for index in source.indices]
+        places = [] if source is None else [self.block.env.value(index) for index in source.indices]
         self.copies(statement, call, mask, target, [bytes, *places], call.args[3], is_exact)
 
     def tensor_copy(self, statement: Stmt, call: Call, mask: Mask) -> None:
-        places = [self.walk.env.value(coordinate) for coordinate in call.args[3:]]
+        places = [self.block.env.value(coordinate) for coordinate in call.args[3:]]
         self.copies(statement, call, mask, call.args[0], [self.box_bytes(call.args[1]), *places], call.args[2], True)
 
     def copies(
@@ -133,17 +131,17 @@ class Calls:
         for part, (begin, at, size, *_) in self.alike(mask, self.byte(target), self.element(barrier), *known):
             self.check_whole(part, WARP, statement, call)
             if size <= 0:
-                self.emit(Event("meet_warp", part, self.walk.where, statement, threads=WARP))
+                self.emit(Event("meet_warp", part, self.block.where, statement, threads=WARP))
             else:
-                is_certain = is_exact and self.walk.is_certain
+                is_certain = is_exact and self.block.is_certain
                 touch = Touch(self.row(self.data(target), begin, size, is_certain), True, call)
                 of = self.data(barrier), at
-                self.emit(Event("copy", part, self.walk.where, statement, (touch,), of))
+                self.emit(Event("copy", part, self.block.where, statement, (touch,), of))
 
     def tensor_store(self, statement: Stmt, call: Call, mask: Mask) -> None:
         for part, (begin, size) in self.alike(mask, self.byte(call.args[1]), self.box_bytes(call.args[0])):
             touch = Touch(self.row(self.data(call.args[1]), begin, size, True), False, call)
-            self.emit(Event("store", part, self.walk.where, statement, (touch,)))
+            self.emit(Event("store", part, self.block.where, statement, (touch,)))
 
     def group_copy(self, statement: Stmt, call: Call, mask: Mask) -> None:
         """A copy of each thread, 4, 8 or 16 bytes."""
@@ -151,17 +149,17 @@ class Calls:
             raise NotKnown(f"{call} is not a copy of a group as it is known")
         pointer, offset, _, _, size = call.args
         data = pointer if isinstance(pointer, Var) else self.data(pointer)
-        bytes = self.walk.number(size, "the bytes of a copy")
-        if data not in self.walk.memory.unit_bytes or not isinstance(bytes, int):
+        bytes = self.block.number(size, "the bytes of a copy")
+        if data not in self.block.memory.unit_bytes or not isinstance(bytes, int):
             raise NotKnown(f"where {call} copies to is not known")
         begin = 0 if isinstance(pointer, Var) else self.byte(pointer)
-        step = self.walk.number(offset, "where a copy begins")
+        step = self.block.number(offset, "where a copy begins")
         at = np.broadcast_to(np.asarray(begin + step * call.dtype.nbytes), mask.bits.shape)[mask.bits]
-        unit = self.walk.memory.unit_bytes[data]
+        unit = self.block.memory.unit_bytes[data]
         units = (at[:, None] // unit + np.arange(-(-bytes // unit))).reshape(-1)
         threads = np.repeat(np.flatnonzero(mask.bits), len(units) // max(1, len(at)))
         touch = Touch(Footprint(data, units.astype("int64"), threads, True), True, call)
-        self.emit(Event("group_copy", mask, self.walk.where, statement, (touch,)))
+        self.emit(Event("group_copy", mask, self.block.where, statement, (touch,)))
 
     # --- tensor cores -----------------------------------------------------------------------------------------------
 
@@ -181,7 +179,7 @@ class Calls:
             else:
                 touches.append(Touch(self.matrix(_operand(left, _TILE, args[4:8]), args[2], a), False, args[3]))
             touches.append(Touch(self.matrix(_operand(right, columns, args[10:14]), args[8], b), False, args[9]))
-            self.emit(Event("wgmma", part, self.walk.where, statement, tuple(touches)))
+            self.emit(Event("wgmma", part, self.block.where, statement, tuple(touches)))
 
     def matrix(self, operand: _Operand, kind: Expr, begin: int) -> Footprint:
         assert isinstance(kind, StringImm)
@@ -190,13 +188,13 @@ class Calls:
         if result is None:
             size = OPERAND_KINDS[kind.value].dtype.nbytes
             read = matrix_bytes(begin, operand.rows, 32, size, operand.swizzle, operand.steps, operand.is_transposed)
-            result = self.known[key] = self.walk.footprints.of_bytes(operand.load.buffer.data, 0, read)
+            result = self.known[key] = self.block.footprints.of_bytes(operand.load.buffer.data, 0, read)
         return result
 
     # --- arguments --------------------------------------------------------------------------------------------------
 
     def emit(self, event: Event) -> None:
-        self.walk.emit(event)
+        self.block.emit(event)
 
     def alike(self, mask: Mask, *values: Value) -> list[tuple[Mask, tuple[int, ...]]]:
         """The threads of the mask that have the same values."""
@@ -216,7 +214,7 @@ class Calls:
         for k, row in enumerate(found):
             bits = np.zeros_like(mask.bits)
             bits[chosen[which.reshape(-1) == k]] = True
-            result.append((self.walk.mask(bits), tuple([int(value) for value in row])))
+            result.append((self.block.mask(bits), tuple([int(value) for value in row])))
         return result
 
     def check_whole(self, mask: Mask, size: int, statement: Stmt, call: Call) -> None:
@@ -226,7 +224,7 @@ class Calls:
         counts = np.add.reduceat(mask.bits, np.arange(0, len(mask.bits), size))
         partly = np.flatnonzero((counts > 0) & (counts < size))
         if len(partly):
-            raise NotByWholeWarps(statement, call, int(partly[0]), int(counts[partly[0]]), size, self.walk.where)
+            raise NotByWholeWarps(statement, call, int(partly[0]), int(counts[partly[0]]), size, self.block.where)
         self.whole.add((mask.number, size))
 
     def data(self, pointer: Expr) -> Var:
@@ -244,7 +242,7 @@ class Calls:
         if load is None:
             raise NotKnown(f"what {pointer} points to is not known")
         try:
-            result = self.walk.footprints.byte_of(load.buffer, load.indices)
+            result = self.block.footprints.byte_of(load.buffer, load.indices)
         except TooLarge as error:
             raise NotKnown(str(error)) from None
         if result is None:
@@ -254,12 +252,12 @@ class Calls:
     def size(self, pointer: Expr) -> int:
         load = addressed_load(pointer)
         assert load is not None
-        shape, strides, _ = self.walk.footprints.layout(load.buffer)
+        shape, strides, _ = self.block.footprints.layout(load.buffer)
         last = sum([(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)])
         return (last + 1) * load.buffer.dtype.nbytes
 
     def box_bytes(self, tensor: Expr) -> int:
-        fields = self.walk.kernel.maps.get(tensor) if isinstance(tensor, Var) else None
+        fields = self.block.kernel.maps.get(tensor) if isinstance(tensor, Var) else None
         if fields is None:
             raise NotKnown(f"the box of {tensor} is not known")
         return int(np.prod(fields.box)) * fields.dtype.nbytes
@@ -269,7 +267,7 @@ class Calls:
         key = (data, begin, size, is_exact)
         result = self.known.get(key)
         if result is None:
-            unit = self.walk.memory.unit_bytes.get(data)
+            unit = self.block.memory.unit_bytes.get(data)
             if unit is None:
                 raise NotKnown(f"the memory {data.name} is not known")
             units = np.arange(begin // unit, -(-(begin + size) // unit))

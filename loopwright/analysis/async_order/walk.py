@@ -11,20 +11,20 @@ from typing import Final
 
 import numpy as np
 
+from loopwright.analysis.async_order.block import Block
 from loopwright.analysis.async_order.calls import Calls
-from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch, Trace, Where
-from loopwright.analysis.async_order.footprints import Footprint, Footprints, Site, TooLarge
+from loopwright.analysis.async_order.events import Event, Mask, NotKnown, Touch, Trace
+from loopwright.analysis.async_order.footprints import Footprint, Site, TooLarge
 from loopwright.analysis.async_order.kernels import (
     COPIES,
     SYNCHRONISES,
     AsyncKernel,
     Memory,
     block_axes,
-    thread_axes,
     variable_of,
 )
 from loopwright.analysis.async_order.sites import Plain, plain, reads_of
-from loopwright.analysis.async_order.values import Env, Known, Value, is_counter
+from loopwright.analysis.async_order.values import Env, Value, is_counter
 from loopwright.analysis.warp_roles import role_of
 from loopwright.ir import (
     Allocate,
@@ -54,52 +54,24 @@ class _Cut(Exception):
     """Enough has been seen of some threads."""
 
 
-class Walk:
+class Walk(Block):
     """Collects the events of a block; what one `before` has seen of the text need not be looked at again."""
 
     def __init__(
         self, kernel: AsyncKernel, memory: Memory, values: dict[Var, int], block: dict[Var, int], before: Walk | None
     ) -> None:
-        self.kernel, self.memory = kernel, memory
-        self.env: Env = Env(before.env if before is not None else None)
-        self.env.vars.update(values)
-        self.env.vars.update(block)
-        self.tracked = memory.shared | memory.registers
-        self.threads = self._threads()
-        self.footprints = Footprints(self.env, self.threads, memory.unit_bytes)
-        self.masks: dict[bytes, Mask] = {}
-        self.everyone = self.mask(np.ones(self.threads, bool))
-        self.cut = np.zeros(self.threads, bool)
-        self.events: list[Event] = []
-        self.role = ""
-        self.doubts: dict[str, None] = {}
+        env = Env(before.env if before is not None else None)
+        env.vars.update(values)
+        env.vars.update(block)
+        super().__init__(kernel, memory, env)
         self.loops: list[tuple[str, int]] = []
-        self.where: Where = ()
         self.begin = 0  # of the events of a role
-        self.is_certain = True  # no condition around depends on data
         self.depth = 0  # of conditions that split threads
         self.owners: dict[Var, Mask] = {}  # of counters
         self.plains: dict[Node, Plain] = before.plains if before is not None else {}
         self.known: dict[tuple[object, ...], tuple[Touch, ...]] = {}
         self.has_events: dict[Node, bool] = before.has_events if before is not None else {}
-        self.calls = Calls(self)
-
-    def _threads(self) -> int:
-        """How many there are; their numbers along the axes are variables."""
-        count = 1
-        for axis in thread_axes(self.kernel):
-            extent = self.env.value(axis.value)
-            if not isinstance(extent, int):
-                raise NotKnown(f"the number of threads, {axis.value}, is not known")
-            count *= extent
-        number, below = np.arange(count), 1
-        for axis in thread_axes(self.kernel):
-            extent = self.env.value(axis.value)
-            assert isinstance(extent, int)
-            self.env.vars[variable_of(axis)] = number // below % extent
-            below *= extent
-        self.thread_variables = frozenset([variable_of(axis) for axis in thread_axes(self.kernel)])
-        return count
+        self.calls = Calls(self, self.reads)
 
     def trace(self) -> Trace:
         """All that happens."""
@@ -112,32 +84,8 @@ class Walk:
             try:
                 self.visit(self.kernel.body, self.everyone)
             except _Cut:
-                self.cut |= True
+                self.leave(self.everyone)
         return Trace(self.threads, self.events, self.cut, list(self.doubts))
-
-    def mask(self, bits: np.ndarray) -> Mask:
-        """The threads of these bits."""
-        key = bits.tobytes()
-        result = self.masks.get(key)
-        if result is None:
-            result = self.masks[key] = Mask(bits, len(self.masks))
-        return result
-
-    def emit(self, event: Event) -> None:
-        """The event happens, but to threads of which enough is known."""
-        if self.depth == 0 and self.cut.any():
-            bits = event.mask.bits & ~self.cut
-            if not bits.any():
-                return
-            event = event._replace(mask=self.mask(bits))
-        self.events.append(event._replace(role=self.role) if self.role else event)
-
-    def number(self, expr: Expr, what: str) -> Known:
-        """The value of an expression that decides what happens."""
-        value = self.env.value(expr)
-        if value is None:
-            raise NotKnown(f"{what}, {expr}, is not known before the kernel runs")
-        return value
 
     # --- statements -------------------------------------------------------------------------------------------------
 
@@ -250,6 +198,8 @@ class Walk:
 
     def part(self, case: Stmt, mask: Mask) -> None:
         """What some threads do."""
+        if self.has_cut and not (mask.bits & ~self.cut).any():
+            return
         self.depth += 1
         if self.depth == 1:
             self.begin = len(self.events)
@@ -258,7 +208,7 @@ class Walk:
         except _Cut:
             if self.depth > 1:
                 raise
-            self.cut |= mask.bits
+            self.leave(mask)
         finally:
             self.depth -= 1
             if self.depth == 0:
