@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Final
 
 from loopwright.analysis.thread_axes import axis_of, barrier, tag_of
 from loopwright.analysis.warp_roles import core_of, role_of
@@ -29,6 +28,7 @@ from loopwright.ir import (
     Evaluate,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
     PrimFunc,
     SeqStmt,
@@ -39,6 +39,7 @@ from loopwright.ir import (
     const,
     deep,
     seq,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
@@ -48,14 +49,13 @@ from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.warpgroup_products import (
     PENDING,
+    WARPGROUP,
     WGMMA,
     Differs,
     swizzle_of,
     tiles_of_warpgroups,
     warpgroup_product,
 )
-
-_GROUP: Final = 128  # threads of a warpgroup
 
 
 class NotForTensorCores(LoweringError, ValueError):
@@ -117,6 +117,15 @@ class _UseWarpgroups(StmtRewriter):
         self.of_block.add(node.buffer_var)
         return node.with_(annotations={**node.annotations, SWIZZLE: swizzle_of(tile)}, body=self.visit(node.body))
 
+    def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
+        if not any_statement(node.then_case, lambda case: role_of(case) is not None):
+            loop = next((loop for loop in collect_statements(node, For) if core_of(loop) is not None), None)
+            variables = [axis_of(launch).var for launch in self.threads]
+            if loop is not None and uses_var(node.condition, variables.__contains__):
+                problem = f"threads of a warpgroup would skip it where {node.condition} does not hold"
+                raise NotForTensorCores(loop, problem, "let all threads of the role run the loop")
+        return self.rebuild(node)
+
     def visit_For(self, loop: For) -> Stmt:
         if not _is_for_cores(loop):
             return self.rebuild(loop)
@@ -157,10 +166,10 @@ class _UseWarpgroups(StmtRewriter):
         extents = {var: extent.value for var, extent in threads.items() if isinstance(extent, IntImm)}
         role = None if self.role is None else role_of(self.role)
         count = prod(extents.values()) if role is None else role.threads
-        if len(extents) < len(threads) or count % _GROUP or not threads:
+        if len(extents) < len(threads) or count % WARPGROUP or not threads:
             of = "the block" if role is None else f"role {role.name}"
             given = " × ".join([str(extent) for extent in threads.values()]) if role is None else str(count)
-            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {_GROUP}")
+            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {WARPGROUP}")
         calls = _Calls(extents)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
-from loopwright.analysis.warp_roles import STAGES, Role, role_of, stages_of
+from loopwright.analysis.warp_roles import STAGES, Role, core_of, role_of, stages_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -33,6 +33,7 @@ from loopwright.ir import (
     StringImm,
     Var,
     collect,
+    collect_statements,
     const,
     decl_buffer,
     seq,
@@ -44,13 +45,15 @@ from loopwright.ir.warpgroup_intrinsics import fence_proxy_async
 from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.tensor_copies import stored_boxes, with_tensor_copies, with_tensor_stores
-from loopwright.transform.parts.warpgroup_products import PENDING, swizzle_of, tiles_of_warpgroups
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    accumulators_of_warpgroups,
+    swizzle_of,
+    tiles_of_warpgroups,
+)
 from loopwright.transform.warp_roles.errors import CannotSpecialize
-from loopwright.transform.warp_roles.part import Part, buffers_in
+from loopwright.transform.warp_roles.part import Around, Part, buffers_in
 from loopwright.transform.warp_roles.places import after_last, before_first
-
-if TYPE_CHECKING:
-    from loopwright.transform.warp_roles.nest import Nest
 
 LANES: Final = 32  # of a warp, where there are such barriers
 
@@ -58,7 +61,7 @@ LANES: Final = 32  # of a warp, where there are such barriers
 class RoleLoop:
     """One loop of roles of a nest."""
 
-    def __init__(self, loop: For, nest: Nest) -> None:
+    def __init__(self, loop: For, nest: Around) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
@@ -182,7 +185,8 @@ class RoleLoop:
         """Memory that is read asynchronously."""
         tiles = tiles_of_warpgroups(self.loop)
         for part in self.parts:
-            tiles |= stored_boxes(part.body, frozenset(self.staged))
+            lines = {buffer.data: swizzle_of(buffer) for buffer in buffers_in(part.body) if buffer.data in self.staged}
+            tiles |= stored_boxes(part.body, frozenset(self.staged), lines)
         return tiles
 
     def of_role(self, name: str) -> Stmt | None:
@@ -203,7 +207,8 @@ class RoleLoop:
         handed, swizzles = self._handed(part), self.swizzles
         body = part.body
         if part.role.threads == LANES:
-            stores = with_tensor_stores(body, frozenset(self.staged) - handed, first, swizzles)
+            sources, around = frozenset(self.staged) - handed, [*self.nest.loops_around(self.loop), self.loop]
+            stores = with_tensor_stores(body, sources, self.nest.accessed_once, first, swizzles, around)
             self.nest.launch.maps += stores.maps
             body = stores.statement
         if handed:
@@ -211,7 +216,8 @@ class RoleLoop:
             if part.role.threads == LANES:
                 copies = with_tensor_copies(body, handed, self.nest.stored, first, swizzles, full)
                 self.nest.launch.maps += copies.maps
-                body = with_bulk_copies(copies.statement, handed, self.nest.stored, self.nest.thread, begin, full)
+                in_lines = handed - {data for data, bytes in swizzles.items() if bytes}  # bulk copies know no swizzle
+                body = with_bulk_copies(copies.statement, in_lines, self.nest.stored, self.nest.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
             plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
             if plain & self.read_by_engines.keys():
@@ -263,9 +269,18 @@ class RoleLoop:
         return seq([BufferStore(self.turn, value, (const(k),)) for k, value in enumerate(values)])
 
     def _is_late(self, part: Part) -> bool:
-        """Whether tiles may be free one iteration later: tensor cores then go on without a break."""
+        """Whether tiles may be free one iteration later: tensor cores then go on without a break.
+
+        Nothing else touches the accumulators meanwhile.
+        """
         has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
-        return self.stages > 1 and has_iterations and bool(tiles_of_warpgroups(part.body))
+        if self.stages < 2 or not has_iterations or not tiles_of_warpgroups(part.body):
+            return False
+        nests = [loop for loop in collect_statements(part.body, For) if core_of(loop) is not None]
+        added = [buffer for nest in nests for buffer in buffers_in(nest)]
+        accumulators = accumulators_of_warpgroups(part.body)
+        counts = [sum([buffer.data in accumulators for buffer in each]) for each in (buffers_in(part.body), added)]
+        return counts[0] == counts[1]
 
     def _late(self, empty: Expr, slot: Expr) -> Stmt:
         """The slot of the iteration before is free when its group of multiplications is done."""

@@ -34,7 +34,6 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     StringImm,
-    Var,
     any_node,
     any_statement,
     collect_statements,
@@ -47,19 +46,10 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.warp_roles.errors import CannotSpecialize
 from loopwright.transform.warp_roles.loop import RoleLoop
-from loopwright.transform.warp_roles.part import Part, memory_of, stored_in, tickets_in
+from loopwright.transform.warp_roles.part import Launch, Part, accessed_once, memory_of, stored_in, tickets_in
 from loopwright.transform.warp_roles.places import uses_memory
 
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
-
-
-class Launch:
-    """The threads of a kernel."""
-
-    def __init__(self, kernel: AttrStmt) -> None:
-        self.kernel = kernel
-        self.threads: list[AttrStmt] = []  # the axes
-        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
 
 
 def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:
@@ -110,6 +100,7 @@ class Nest:
         self.body, self.launch = body, launch
         self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
         self.stored = stored_in(launch.kernel.body, may_alias)
+        self.accessed_once = accessed_once(launch.kernel.body, may_alias)
         self.threads = role_threads(launch.kernel.body)
         self.beside: list[Part] = []  # what roles do outside loops of roles
         self.loops = {loop: RoleLoop(loop, self) for loop in loops}
@@ -187,6 +178,14 @@ class Nest:
         if any_node(expr, lambda node: isinstance(node, (BufferLoad, Call)) or node is self.thread):
             problem = f"{expr} around the loop of roles is not the same for all threads, whenever they come there"
             raise CannotSpecialize(problem, at, "let it depend on the block and on loops around it alone")
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles, outermost first."""
+        return [
+            outer
+            for outer in collect_statements(self.body, For)
+            if outer is not loop and any_statement(outer, lambda node: node is loop)
+        ]
 
     # --- memory -----------------------------------------------------------------------------------------------------
 

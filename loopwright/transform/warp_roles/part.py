@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from loopwright.analysis.thread_axes import scope_of
-from loopwright.analysis.warp_roles import Role
+from loopwright.analysis.warp_roles import Role, RoleThreads
 from loopwright.ir import (
     AttrStmt,
     Buffer,
@@ -14,6 +15,7 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Expr,
+    For,
     Node,
     Stmt,
     Var,
@@ -36,6 +38,32 @@ class Part(NamedTuple):
     @property
     def touches(self) -> frozenset[Var]:
         return self.reads | self.writes
+
+
+class Launch:
+    """The threads of a kernel."""
+
+    def __init__(self, kernel: AttrStmt) -> None:
+        self.kernel = kernel
+        self.threads: list[AttrStmt] = []  # the axes
+        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
+
+
+class Around(Protocol):
+    """What a loop of roles asks of the nest that it stands in."""
+
+    body: Stmt
+    launch: Launch
+    thread: Var
+    threads: dict[str, RoleThreads]
+    stored: frozenset[Var]  # memory that the kernel stores to
+    accessed_once: frozenset[Var]  # tensors that one statement touches, and nothing else does
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles."""
+
+    def part(self, statement: Stmt, role: Role) -> Part:
+        """What a role does, without the condition that a thread is one of its."""
 
 
 def buffers_in(body: Stmt) -> list[Buffer]:
@@ -76,6 +104,16 @@ def stored_in(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
     reads, writes, _ = memory_of(kernel)
     is_global = any([scope_of(data) == "global" for data in writes])
     return reads | writes if may_alias and is_global else writes
+
+
+def accessed_once(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
+    """The memory that a kernel has one load or store of, which may take place at any time."""
+    if may_alias or any([call.op.name in HANDOFFS for call in collect(kernel, Call)]):
+        return frozenset()
+    accesses: list[BufferLoad | BufferStore] = [*collect(kernel, BufferLoad), *collect(kernel, BufferStore)]
+    counts = Counter([access.buffer.data for access in accesses])
+    _, _, pointers = memory_of(kernel)
+    return frozenset([data for data, count in counts.items() if count == 1]) - pointers
 
 
 def tickets_in(body: Stmt) -> frozenset[Var]:
