@@ -26,10 +26,12 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     Evaluate,
+    Expr,
     For,
     ForKind,
     IfThenElse,
     IntImm,
+    LetStmt,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -91,6 +93,7 @@ class _UseWarpgroups(StmtRewriter):
         self.of_block: set[Var] = set()  # tiles that all threads of the block fill and read, between barriers
         self.role: AttrStmt | None = None
         self.threads: list[AttrStmt] = []
+        self.differ: set[Var] = set()  # variables that threads of a warpgroup have different values of
         self.accumulators: dict[Buffer, None] = {}  # of the role
 
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
@@ -105,9 +108,15 @@ class _UseWarpgroups(StmtRewriter):
         if not tag_of(node).startswith("threadIdx"):
             return self.rebuild(node)
         self.threads.append(node)
+        self.differ.add(axis_of(node).var)
         result = self.rebuild(node)
         self.threads.pop()
         return result
+
+    def visit_LetStmt(self, node: LetStmt) -> Stmt:
+        if uses_var(node.value, self.differ.__contains__):
+            self.differ.add(node.var)
+        return self.rebuild(node)
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
         """A tile that roles do not hand on lies as tensor cores read it, too."""
@@ -119,14 +128,19 @@ class _UseWarpgroups(StmtRewriter):
 
     def visit_IfThenElse(self, node: IfThenElse) -> Stmt:
         if not any_statement(node.then_case, lambda case: role_of(case) is not None):
-            loop = next((loop for loop in collect_statements(node, For) if core_of(loop) is not None), None)
-            variables = [axis_of(launch).var for launch in self.threads]
-            if loop is not None and uses_var(node.condition, variables.__contains__):
-                problem = f"threads of a warpgroup would skip it where {node.condition} does not hold"
-                raise NotForTensorCores(loop, problem, "let all threads of the role run the loop")
+            self.check_alike(node.condition, node, f"where {node.condition} does not hold")
         return self.rebuild(node)
 
+    def check_alike(self, value: Expr, around: Stmt, when: str) -> None:
+        """Raise NotForTensorCores where a loop for tensor cores is inside what threads run differently."""
+        loop = next((loop for loop in collect_statements(around, For) if core_of(loop) is not None), None)
+        if loop is not None and uses_var(value, self.differ.__contains__):
+            problem = f"threads of a warpgroup would skip it {when}"
+            raise NotForTensorCores(loop, problem, "let all threads of the role run the loop")
+
     def visit_For(self, loop: For) -> Stmt:
+        for value in (loop.min, loop.extent):
+            self.check_alike(value, loop, f"as loop {loop.loop_var.name} depends on {value}")
         if not _is_for_cores(loop):
             return self.rebuild(loop)
         shared = [buffer for buffer in tiles_of_warpgroups(loop).values() if buffer.data in self.of_block]

@@ -175,19 +175,22 @@ class RoleLoop:
             result = self.in_slots[buffer] = buffer.with_(shape=(const(self.stages), *buffer.shape))
         return result
 
-    @property
+    @cached_property
     def swizzles(self) -> Mapping[Var, int]:
         """Memory that tensor cores read, or of which boxes are stored, and in how many bytes its lines are swizzled."""
-        return {data: swizzle_of(buffer) for data, buffer in self.read_by_engines.items() if data in self.staged}
-
-    @cached_property
-    def read_by_engines(self) -> Mapping[Var, Buffer]:
-        """Memory that is read asynchronously."""
         tiles = tiles_of_warpgroups(self.loop)
         for part in self.parts:
             lines = {buffer.data: swizzle_of(buffer) for buffer in buffers_in(part.body) if buffer.data in self.staged}
             tiles |= stored_boxes(part.body, frozenset(self.staged), lines)
-        return tiles
+        return {data: swizzle_of(buffer) for data, buffer in tiles.items() if data in self.staged}
+
+    @cached_property
+    def read_by_engines(self) -> frozenset[Var]:
+        """Memory that is read asynchronously."""
+        tiles = tiles_of_warpgroups(self.loop)
+        for part in self.parts:
+            tiles |= stored_boxes(part.body, frozenset(self.staged), self.swizzles)
+        return frozenset(tiles)
 
     def of_role(self, name: str) -> Stmt | None:
         """The loop of one role; None where it has no part."""
@@ -220,7 +223,7 @@ class RoleLoop:
                 body = with_bulk_copies(copies.statement, in_lines, self.nest.stored, self.nest.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
             plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
-            if plain & self.read_by_engines.keys():
+            if plain & self.read_by_engines:
                 arrive = seq([Evaluate(fence_proxy_async()), arrive])  # before it, the copy engine sees no stores
             body = after_last(body, handed, arrive)
             empty = self._barrier(self.numbers["empty", part.role.name], slot)
