@@ -21,6 +21,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.target import Target
 from loopwright.transform.errors import NotForThisTarget, UnknownStage
 from loopwright.transform.on_request.allreduce_threads import allreduce_threads
+from loopwright.transform.on_request.check_async_order import check_async_order
 from loopwright.transform.on_request.compact_thread_memory import compact_thread_memory
 from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
@@ -202,6 +203,7 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     plan_storage: (
         Step(plan_storage, 2),
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
+        Step(check_async_order, 2),  # after it, with all barriers; before flatten_buffers: errors name elements
     ),
     flatten_buffers: (
         Step(flatten_buffers, 2),

@@ -69,9 +69,10 @@ class NotThisLane(LoweringError, ValueError):
         @T.prim_func
         def f(A: T.Buffer(32), B: T.Buffer(32)):
             tx = T.launch_thread("threadIdx.x", 32)
-            W = T.decl_buffer((33,), scope="warp")
+            W = T.decl_buffer((32,), scope="warp")
             W[tx] = A[tx]
-            B[tx] = W[tx]
+            T.tvm_storage_sync("shared")
+            B[tx] = W[31 - tx]
 
         loopwright.build(f, target="cuda")
     """

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from loopwright.transform.warp_roles.errors import CannotSpecialize
-from loopwright.transform.warp_roles.nest import Launch, in_kernel
+from loopwright.transform.warp_roles.nest import in_kernel
+from loopwright.transform.warp_roles.part import Launch
 
 __all__ = ["CannotSpecialize", "Launch", "in_kernel"]

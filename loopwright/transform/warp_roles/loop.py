@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import STAGES, Role, core_of, role_of, stages_of
@@ -52,11 +52,8 @@ from loopwright.transform.parts.warpgroup_products import (
     tiles_of_warpgroups,
 )
 from loopwright.transform.warp_roles.errors import CannotSpecialize
-from loopwright.transform.warp_roles.part import Part, buffers_in
+from loopwright.transform.warp_roles.part import Around, Part, buffers_in
 from loopwright.transform.warp_roles.places import after_last, before_first
-
-if TYPE_CHECKING:
-    from loopwright.transform.warp_roles.nest import Nest
 
 LANES: Final = 32  # of a warp, where there are such barriers
 
@@ -64,7 +61,7 @@ LANES: Final = 32  # of a warp, where there are such barriers
 class RoleLoop:
     """One loop of roles of a nest."""
 
-    def __init__(self, loop: For, nest: Nest) -> None:
+    def __init__(self, loop: For, nest: Around) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:

@@ -34,7 +34,6 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     StringImm,
-    Var,
     any_node,
     any_statement,
     collect_statements,
@@ -47,19 +46,10 @@ from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.warp_roles.errors import CannotSpecialize
 from loopwright.transform.warp_roles.loop import RoleLoop
-from loopwright.transform.warp_roles.part import Part, accessed_once, memory_of, stored_in, tickets_in
+from loopwright.transform.warp_roles.part import Launch, Part, accessed_once, memory_of, stored_in, tickets_in
 from loopwright.transform.warp_roles.places import uses_memory
 
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
-
-
-class Launch:
-    """The threads of a kernel."""
-
-    def __init__(self, kernel: AttrStmt) -> None:
-        self.kernel = kernel
-        self.threads: list[AttrStmt] = []  # the axes
-        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
 
 
 def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from loopwright.analysis.thread_axes import scope_of
-from loopwright.analysis.warp_roles import Role
+from loopwright.analysis.warp_roles import Role, RoleThreads
 from loopwright.ir import (
     AttrStmt,
     Buffer,
@@ -15,6 +15,7 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Expr,
+    For,
     Node,
     Stmt,
     Var,
@@ -37,6 +38,32 @@ class Part(NamedTuple):
     @property
     def touches(self) -> frozenset[Var]:
         return self.reads | self.writes
+
+
+class Launch:
+    """The threads of a kernel."""
+
+    def __init__(self, kernel: AttrStmt) -> None:
+        self.kernel = kernel
+        self.threads: list[AttrStmt] = []  # the axes
+        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
+
+
+class Around(Protocol):
+    """What a loop of roles asks of the nest that it stands in."""
+
+    body: Stmt
+    launch: Launch
+    thread: Var
+    threads: dict[str, RoleThreads]
+    stored: frozenset[Var]  # memory that the kernel stores to
+    accessed_once: frozenset[Var]  # tensors that one statement touches, and nothing else does
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles."""
+
+    def part(self, statement: Stmt, role: Role) -> Part:
+        """What a role does, without the condition that a thread is one of its."""
 
 
 def buffers_in(body: Stmt) -> list[Buffer]:

@@ -54,6 +54,7 @@ def _mbarrier_wait(helpers: Helpers) -> str:
 
 def _bulk_copy_async(helpers: Helpers) -> str:
     lines = [
+        "__syncwarp();",  # the first lane begins when all have done what comes before: threads of a warp may diverge
         "if (bytes <= 0) { return; }",
         f"const uint32_t to = {_SHARED}(target), where = {_SHARED}(barrier);",
         "const uint32_t size = (uint32_t)bytes;",
@@ -84,6 +85,7 @@ def _bulk_copy_async(helpers: Helpers) -> str:
         "    }",
         "}",
         'asm volatile("fence.proxy.async.shared::cta;" : : : "memory");',
+        "__syncwarp();",  # lane 0 may arrive alone
     ]
     parameters = "void *target, const void *source, int64_t bytes, void *barrier"
     return define_on_gpu(helpers, "bulk_copy_async", "void ", parameters, lines)

@@ -93,10 +93,10 @@ def mma_helper(
     operands = ", ".join([f'"{given_mark}"({word})' for word in words])
     if shape.is_of_quads:
         flags = ", ".join([str(layout == "row").lower() for layout in layouts])
-        emulated = f"lw_mma_quads<{flags}, lw_{shape.c}>"
+        emulated = f"lw_mma_quads<{flags}, lw_of_{shape.c}>"
     else:
-        sum_type = f"lw_{shape.c}{'_satfinite' * saturates}"
-        emulated = f"lw_mma<{shape.m}, {shape.k}, lw_{shape.a}, lw_{shape.b}, lw_{shape.c}, {sum_type}>"
+        sum_type = f"lw_of_{shape.c}{'_satfinite' * saturates}"
+        emulated = f"lw_mma<{shape.m}, {shape.k}, lw_of_{shape.a}, lw_of_{shape.b}, lw_of_{shape.c}, {sum_type}>"
     lines = [
         "#ifdef __CUDACC__",
         f"{helpers.qualifiers} void {full}(void *c, const void *a, const void *b) {{",

@@ -144,6 +144,7 @@ def _copy_helper(helpers: Helpers, rank: int) -> str:
     at = ", ".join([f'"r"(i{k})' for k in reversed(range(rank))])
     numbers = ", ".join([f"%{3 + k}" for k in range(rank)])
     lines = [
+        "__syncwarp();",  # the first lane begins when all have done what comes before: threads of a warp may diverge
         f"const uint32_t to = {_SHARED}(target), where = {_SHARED}(barrier);",
         "uint32_t lane;",
         'asm("mov.u32 %0, %%laneid;" : "=r"(lane));',

@@ -213,7 +213,8 @@ def wrong() -> Any:
     for k, bug in enumerate(BUGS.values()):
         assert ring().count(bug.old) == 1, bug.old
         texts[f"bug_{k}"] = ring().replace(bug.old, bug.new)
-    return built(texts)
+    with lw.PassContext(disabled_pass=["check_async_order"]):  # which refuses most of them
+        return built(texts)
 
 
 def outcomes(name: str) -> list[str]:
@@ -261,7 +262,8 @@ def test_what_is_copied_to_begins_at_16_bytes():
 
 def test_a_role_barrier_of_one_warp_is_that_of_the_warp():
     text = ring().replace("T.role_barrier(1, 64)", "T.role_barrier(3, 32)")
-    source = lw.build(from_source(text), target="cuda -arch=sm_90").get_source("cuda")
+    with lw.PassContext(disabled_pass=["check_async_order"]):  # the warps of readers do not wait for each other
+        source = lw.build(from_source(text), target="cuda -arch=sm_90").get_source("cuda")
     assert "__syncwarp();" in source[source.index("__global__") :] and "role_barrier" not in source
 
 

@@ -14,7 +14,6 @@ from loopwright.evaluator import evaluate
 from loopwright.runtime.errors import NotBuilt
 from loopwright.schedule.proof.tensorized import IntrinsicMismatch
 from loopwright.tir.tensor_intrin import cuda
-from loopwright.transform.on_request.launch_threads import NotALaunch
 from loopwright.transform.on_request.lower_warp_memory import NotThisLane
 from tests.campaign import some
 from tests.codegen.source.cuda.disassembly import HAS_NVRTC, sass
@@ -169,24 +168,6 @@ def test_operands_of_mma_are_touched_by_instructions_alone():
         sch.transform_layout(copy, ("write", 0), layout(16, 16))
     kernel.compute("warp")
     with pytest.raises(NotThisLane, match="is an operand of ptx_mma, and touched element by element"):
-        lw.build(sch.mod, target="cuda -arch=sm_90")
-
-
-def test_lanes_are_32_threads_along_x():
-    group = cuda.get_wmma_intrin_group("shared", "global", "float16", "float32", False)
-    kernel = Kernel(gemm((64, 64, 64)), group)
-    sch = kernel.sch
-    for number in (0, 1):
-        copy = sch.cache_read(kernel.block, number, "shared")
-        sch.compute_at(copy, kernel.k_slab)
-        fused = sch.fuse(*sch.get_loops(copy)[-2:])
-        _, y, z = sch.split(fused, [None, 2, 2])
-        sch.bind(y, "threadIdx.y")
-        sch.bind(z, "threadIdx.z")
-    kernel.load(("wmma.matrix_a", "wmma.matrix_b"))
-    kernel.compute("wmma.accumulator")
-    message = "wmma_.* is an instruction of the 32 lanes of a warp, and no loop is bound to threadIdx.x"
-    with pytest.raises(NotALaunch, match=message):
         lw.build(sch.mod, target="cuda -arch=sm_90")
 
 

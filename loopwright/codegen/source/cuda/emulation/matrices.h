@@ -29,28 +29,28 @@ static inline unsigned short lw_nearest_f16(double x) {
 }
 
 // The types of elements: what lies in memory, what products are computed in.
-struct lw_f16 {
+struct lw_of_f16 {
     typedef unsigned short Memory;
     typedef double Value;
     static Value of(Memory x) { return lw_small_float(x, 10, 16, true); }
     static Memory to(Value x) { return lw_nearest_f16(x); }
 };
-struct lw_bf16 {
+struct lw_of_bf16 {
     typedef unsigned short Memory;
     typedef double Value;
     static Value of(Memory x) { return lw_small_float(x, 7, 16, true); }
 };
-struct lw_e4m3 {
+struct lw_of_e4m3 {
     typedef unsigned char Memory;
     typedef double Value;
     static Value of(Memory x) { return lw_small_float(x, 3, 8, false); }
 };
-struct lw_e5m2 {
+struct lw_of_e5m2 {
     typedef unsigned char Memory;
     typedef double Value;
     static Value of(Memory x) { return lw_small_float(x, 2, 8, true); }
 };
-struct lw_tf32 {  // the upper 19 bits of a float
+struct lw_of_tf32 {  // the upper 19 bits of a float
     typedef unsigned Memory;
     typedef double Value;
     static Value of(Memory x) {
@@ -67,17 +67,17 @@ struct lw_plain {
     static Value of(Memory x) { return x; }
     static Memory to(Value x) { return (Memory)x; }
 };
-typedef lw_plain<float, double> lw_f32;
-typedef lw_plain<double, double> lw_f64;
-typedef lw_plain<signed char, long long> lw_s8;
-typedef lw_plain<unsigned char, long long> lw_u8;
-struct lw_s32 {
+typedef lw_plain<float, double> lw_of_f32;
+typedef lw_plain<double, double> lw_of_f64;
+typedef lw_plain<signed char, long long> lw_of_s8;
+typedef lw_plain<unsigned char, long long> lw_of_u8;
+struct lw_of_s32 {
     typedef int Memory;
     typedef long long Value;
     static Value of(Memory x) { return x; }
     static Memory to(Value x) { return (int)(unsigned)(unsigned long long)x; }
 };
-struct lw_s32_satfinite : lw_s32 {
+struct lw_of_s32_satfinite : lw_of_s32 {
     static Memory to(Value x) { return x > 2147483647 ? 2147483647 : x < -2147483647 - 1 ? -2147483647 - 1 : (int)x; }
 };
 
@@ -143,8 +143,8 @@ static inline void lw_mma_quads(int line, void *c, const void *a, const void *b)
         double a[4], b[4];
     } own;
     for (int k = 0; k < 4; ++k) {
-        own.a[k] = lw_f16::of(((const unsigned short *)a)[k]);
-        own.b[k] = lw_f16::of(((const unsigned short *)b)[k]);
+        own.a[k] = lw_of_f16::of(((const unsigned short *)a)[k]);
+        own.b[k] = lw_of_f16::of(((const unsigned short *)b)[k]);
     }
     lw_show(line, &own);
     const unsigned lane = lw_own_lane(), quad = lane % 16 / 4, upper = lane / 16;
