@@ -187,12 +187,17 @@ class _Copies:
         if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
             return statement
         parts: list[Stmt] = []
+        alone: list[Stmt] = []  # what the first lane does, and other ones do not
         for nest in _nests(statement):
             box = self.copied(nest)
-            # Lanes other than the first one do nothing in what stays.
             made = nest if box is None else self._nest(box)
-            parts.append(made if box is not None and is_of_warp else statement.with_(then_case=made))
-        return seq(parts)
+            if box is None or not is_of_warp:
+                alone.append(made)
+                continue
+            if alone:
+                parts.append(statement.with_(then_case=seq(alone)))
+            parts, alone = [*parts, made], []
+        return seq([*parts, statement.with_(then_case=seq(alone))] if alone else parts)
 
     def _nest(self, box: Box) -> Stmt:
         tensor = box.tensor
