@@ -119,11 +119,13 @@ class _Maker:
         if counter:
             self.put('for tx in T.thread_binding(1, thread="threadIdx.x"):')
             self.put(f"    {counter}[tx] = 0")
-        stay = f', annotations={{"resident_blocks": {rng.choice([1, 2, 3, 5])}}}' if self.chance(0.25) else ""
+        stays = self.chance(0.25)
+        stay = f', annotations={{"resident_blocks": {rng.choice([1, 2, 3, 5])}}}' if stays else ""
         for axis, extent in zip("xy", blocks, strict=False):
             self.put(f'for b{axis} in T.thread_binding({extent}, thread="blockIdx.{axis}"{stay}):')
             self.depth += 1
             stay = ""
+        self.is_first = not stays  # what the block does once
         self.block = "bx" if len(blocks) == 1 else "(by * 2 + bx)"
         roles = []
         for k in range(rng.choice([2, 2, 3, 4])):
@@ -235,7 +237,7 @@ class _Maker:
         self.state: dict[str, str] = {}
         self.register: dict[str, str] = {}
         for role in roles:
-            if self.has_state and self.chance(0.3):
+            if self.has_state and self.is_first and self.chance(0.3):
                 state = self.state[role.name] = self.name("Z")
                 outside.append(f'{state} = T.decl_buffer(({role.threads},), "int32", scope="shared")')
                 outside.append(f"for q in range({role.threads}):")
@@ -343,12 +345,10 @@ class _Maker:
         """The first thread stores memory as it is."""
         assert memory.columns
         rows, columns = memory.length // memory.columns, memory.columns
-        kind = self.rng.choice(["plain", "plain", "inside", "again", "read"])
+        kind = self.rng.choice(["plain", "plain", "inside", "read", "again" if self.blocks == 1 else "plain"])
         height = self.rows * rows
         result = self.array("B", (height, columns), memory.dtype, is_result=True)
         at = f"{self.row} * {rows} + r" if kind != "again" else f"{self.row} // 2 * {rows} + r"
-        if kind == "again" and self.blocks > 1:
-            return  # blocks would meet
         self.put(f"for r, c in T.grid({rows}, {columns}):")
         if kind == "inside":
             self.put(f"    if {at} < {height - self.rng.choice([0, 3])}:")

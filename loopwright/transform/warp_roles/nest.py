@@ -157,6 +157,8 @@ class Nest:
         if isinstance(statement, For) and statement in self.loops:
             return
         role = role_of(statement)
+        if not has_roles(statement):
+            raise CannotSpecialize("a statement stands beside the roles of the nest", statement, "make it part of one")
         if role is not None:
             self.beside.append(self.part(statement, role))
         elif isinstance(statement, SeqStmt):
@@ -177,7 +179,8 @@ class Nest:
         elif isinstance(statement, (Allocate, DeclBuffer)):
             self._find_beside(statement.body)
         else:
-            raise CannotSpecialize("a statement stands beside the roles of the nest", statement, "make it part of one")
+            kind = type(statement).__name__
+            raise CannotSpecialize(f"roles stand in a {kind}", statement, "put them into serial loops and conditions")
 
     def _check_is_steady(self, expr: Expr, at: Stmt) -> None:
         """Raise CannotSpecialize where threads may disagree, or memory decides, which may have changed."""
