@@ -39,7 +39,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import Role, RoleThreads, role_of, role_threads
+from loopwright.analysis.warp_roles import STAGES, Role, RoleThreads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -398,7 +398,9 @@ class _Inside(Rewriter):
         block = cast(number, axis.var.dtype)
         self.values[axis.var] = add_index(turn * blocks + block, low)
         turns = (self.visit(axis.extent) - 1 - block) // blocks + 1
-        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, self.place(node.body, running | {tag}))
+        body = self.place(node.body, running | {tag})
+        kept = {key: value for key, value in node.annotations.items() if key == STAGES} if isinstance(node, For) else {}
+        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, body, annotations=kept)
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""

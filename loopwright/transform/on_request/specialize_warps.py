@@ -30,7 +30,7 @@ barriers in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
@@ -89,9 +89,16 @@ from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.hoist_guards import hoist_guards
+from loopwright.transform.parts.role_places import after_last, before_first, touches
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.parts.tensor_copies import with_tensor_copies
-from loopwright.transform.parts.warpgroup_products import PENDING, swizzle_of, tiles_of_warpgroups
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    RELEASE,
+    swizzle_of,
+    tiles_of_warpgroups,
+    uses_accumulators,
+)
 
 _LANES: Final = 32  # of a warp, where there are such barriers
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
@@ -204,10 +211,11 @@ def _in_kernel(body: Stmt, launch: _Launch, may_alias: bool) -> Stmt:
         raise CannotSpecialize("a role stands outside a loop of roles", parts[0], f"annotate the loop with {STAGES}")
     if not launch.threads:
         raise CannotSpecialize("no threads are launched around the loop of roles", loops[0], "run launch_threads first")
-    if len(loops) > 1:
-        what = "a kernel has two loops of roles"
-        raise CannotSpecialize(what, loops[1], "make each of them a kernel of its own")
-    loop = loops[0]
+    loop = loops[-1]
+    for other in loops[:-1]:  # loops around it say how many slots there are of what roles hand on in them
+        if not any_statement(other, lambda node: node is loop):
+            what = "a kernel has two loops of roles"
+            raise CannotSpecialize(what, loop, "make each of them a kernel of its own")
     nest = _nest_of(body, loop)
     result: Stmt = _Put(nest, _Loop(loop, nest, launch, may_alias).specialized()).visit(body)
     return result
@@ -223,6 +231,8 @@ def _is_specialized(body: Stmt) -> bool:
 def _nest_of(body: Stmt, loop: For) -> Stmt:
     """What each role runs by itself: the loop of roles, or all loops around it with what roles do beside it."""
     while body is not loop:
+        if isinstance(body, Allocate) and is_of_block(scope_of(body.buffer_var)) and _is_met(body):
+            return body
         if isinstance(body, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
             body = body.body
             continue
@@ -233,6 +243,24 @@ def _nest_of(body: Stmt, loop: For) -> Stmt:
             return body
         body = with_roles[0]
     return body
+
+
+def _is_met(node: Allocate) -> bool:
+    """Whether several roles use the memory."""
+    parts = [part for part in collect_statements(node.body, AttrStmt) if role_of(part) is not None]
+    return len({role_of(part) for part in parts if _uses_memory(part.body, node.buffer_var)}) > 1
+
+
+class _Around(NamedTuple):
+    """Memory that is allocated around the loop of roles, and that a role fills for others."""
+
+    node: Allocate
+    writer: Role
+    readers: dict[str, int]  # the threads of each role that reads it
+    stages: int
+    turn: Buffer  # the slot and the phase
+    full: int  # the first of its barriers
+    empty: int
 
 
 class _Loop:
@@ -264,6 +292,9 @@ class _Loop:
         self.staged: dict[Var, _Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
         self.turn = decl_buffer((2,), "int32", "turn", scope="local")  # the slot and the phase of an iteration
+        self.around: dict[Var, _Around] = {}
+        self.places: dict[Var, Expr] = {}  # the slot of each of these, in what is written
+        self._find_around(nest, 1)
         self._check_memory()
         self.numbers: dict[tuple[str, str], int] = {}  # of the barriers, in slots
         self.counts: list[int] = []  # arrivals that each of them waits for
@@ -272,7 +303,11 @@ class _Loop:
             for kind, count in (("full", part.role.threads), ("empty", readers)):
                 self.numbers[kind, part.role.name] = len(self.counts)
                 self.counts.append(count)
-        self.barriers = decl_buffer((max(1, len(self.counts)) * stages,), "uint64", "barriers", scope="shared")
+        size = len(self.counts) * stages
+        for data, around in self.around.items():
+            self.around[data] = around._replace(full=size, empty=size + around.stages)
+            size += 2 * around.stages
+        self.barriers = decl_buffer((max(1, size),), "uint64", "barriers", scope="shared")
 
     def _role_of(self, statement: Stmt) -> Role:
         role = role_of(statement)
@@ -354,8 +389,52 @@ class _Loop:
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
+    def _find_around(self, statement: Stmt, stages: int) -> None:
+        """Memory of the block that is allocated in the nest, and in which roles meet."""
+        if statement is self.loop or role_of(statement) is not None:
+            return
+        if isinstance(statement, SeqStmt):
+            for item in statement.seq:
+                self._find_around(item, stages)
+        elif isinstance(statement, IfThenElse):
+            self._find_around(statement.then_case, stages)
+            if statement.else_case is not None:
+                self._find_around(statement.else_case, stages)
+        elif isinstance(statement, (For, LetStmt, Allocate, DeclBuffer)):
+            if isinstance(statement, For):
+                stages = stages_of(statement) or 1
+            if isinstance(statement, Allocate) and is_of_block(scope_of(statement.buffer_var)) and _is_met(statement):
+                self._add_around(statement, stages)
+            self._find_around(statement.body, stages)
+
+    def _add_around(self, node: Allocate, stages: int) -> None:
+        """Memory that one role fills beside the loop of roles; the others only read it."""
+        data = node.buffer_var
+        users = [part for part in self._everything() if data in part.touches]
+        writers = [part for part in users if data in part.writes]
+        if not writers:
+            return
+        who = users[0].role
+        others = ", ".join(dict.fromkeys([part.role.name for part in users if part.role != who]))
+        problem = f"role {writers[0].role.name} writes {data.name}, which role {others} touches as well"
+        if any([part.role != who or part in self.parts for part in writers]):
+            hint = "one role writes it before the loop of roles, and comes before those that read it"
+            raise CannotSpecialize(f"{problem}, and it is allocated around the loop of roles", writers[0].node, hint)
+        self._check_is_seen_once(data, users, problem)
+        readers = {part.role.name: part.role.threads for part in users if part.role != who}
+        turn = decl_buffer((2,), "int32", "turn", scope="local")
+        self.around[data] = _Around(node, who, readers, stages, turn, 0, 0)
+
+    def _everything(self) -> list[_Part]:
+        """What all roles do, in the loop and beside it, in the order of the text."""
+        parts = [*self.parts, *[part for some in self.beside.values() for part in some]]
+        order: dict[Stmt, int] = {}
+        for node in collect_statements(self.nest, AttrStmt):
+            order.setdefault(node, len(order))
+        return sorted(parts, key=lambda part: order[part.node])
+
     def _check_memory(self) -> None:
-        everything = [*self.parts, *[part for some in self.beside.values() for part in some]]
+        everything = self._everything()
         loads = [*collect(self.loop.min, BufferLoad), *collect(self.loop.extent, BufferLoad)]
         for data in [load.buffer.data for load in loads]:
             for part in self.parts:
@@ -370,7 +449,7 @@ class _Loop:
         for data in dict.fromkeys([data for part in everything for data in part.touches]):
             users = [part for part in everything if data in part.touches]
             writers = [part for part in users if data in part.writes]
-            if len({part.role for part in users}) < 2 or not writers:
+            if len({part.role for part in users}) < 2 or not writers or data in self.around:
                 continue
             who, others = writers[0], ", ".join([part.role.name for part in users if part is not writers[0]])
             problem = f"role {who.role.name} writes {data.name}, which role {others} touches as well"
@@ -408,7 +487,8 @@ class _Loop:
             mine = self._projected(self.nest, name)
             assert mine is not None
             if self.nest is not self.loop:
-                mine = self._with_turns(mine)
+                turns = [around.turn for around in self.around.values() if name in (around.writer.name, *around.readers)]
+                mine = self._with_turns(mine, [self.turn, *turns])
             if len(self.threads) > 1:
                 mine = AttrStmt(StringImm(name), ROLE, const(threads.count), clone_definitions(mine))
             end = threads.begin + threads.count
@@ -419,7 +499,12 @@ class _Loop:
             data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
             if data in self.staged:
                 result = self._staged_allocation(item, result)
-        if not self.counts:
+        for around in self.around.values():
+            buffers = _declared_as(self.nest, around.node.buffer_var)
+            for buffer in buffers:
+                result = DeclBuffer(self._slots_around(buffer, around), result)
+            result = around.node.with_(extents=(const(around.stages), *around.node.extents), body=result)
+        if not self.counts and not self.around:
             return result
         memory = self.barriers
         return Allocate(memory.data, memory.dtype, memory.shape, const(True), DeclBuffer(memory, result))
@@ -430,7 +515,7 @@ class _Loop:
             return next((self._role(part) for part in self.parts if part.role.name == name), None)
         role = role_of(statement)
         if role is not None:
-            return next((part.body for part in self.beside.get(name, ()) if part.node is statement), None)
+            return next((self._beside(part) for part in self.beside.get(name, ()) if part.node is statement), None)
         if isinstance(statement, SeqStmt):
             items = [self._projected(item, name) for item in statement.seq]
             kept = [item for item in items if item is not None]
@@ -443,26 +528,74 @@ class _Loop:
             nothing = Evaluate(const(0))
             return statement.with_(then_case=nothing if then_case is None else then_case, else_case=other)
         assert isinstance(statement, (For, LetStmt, Allocate, DeclBuffer))
+        if isinstance(statement, Allocate) and statement.buffer_var in self.around:
+            return self._projected_around(self.around[statement.buffer_var], name)
+        if isinstance(statement, DeclBuffer) and statement.buffer.data in self.around:
+            return self._projected(statement.body, name)
         body = self._projected(statement.body, name)
         if body is None:
             return None
+        if isinstance(statement, For) and STAGES in statement.annotations:
+            rest = {key: value for key, value in statement.annotations.items() if key != STAGES}
+            return statement.with_(body=body, annotations=rest)
         if isinstance(statement, (Allocate, DeclBuffer)):
             data = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer.data
             if not _uses_memory(body, data):
                 return body
         return statement.with_(body=body)
 
-    def _with_turns(self, body: Stmt) -> Stmt:
-        """The iterations of the loop of roles are counted through all the loops around it."""
-        turn = self.turn
-        zeros = [BufferStore(turn, const(0), (const(k),)) for k in range(2)]
-        whole: Stmt = DeclBuffer(turn, seq([*zeros, body]))
-        return Allocate(turn.data, turn.dtype, turn.shape, const(True), whole)
+    def _beside(self, part: _Part) -> Stmt:
+        """What a role does beside the loop of roles; copies of boxes arrive at the barriers of what they fill."""
+        body, name = part.body, part.role.name
+        filled = [data for data, around in self.around.items() if around.writer == part.role and data in part.writes]
+        for data in filled:
+            if part.role.threads == _LANES:
+                around = self.around[data]
+                full = self._barrier_at(around.full, self.places[data])
+                body = self._with_tensor_copies(body, frozenset([data]), self.threads[name].begin, full)
+        return body
 
-    def _next_turn(self, slot: Expr, phase: Expr) -> Stmt:
-        is_last = slot.equal(self.stages - 1)
-        values = if_then_else(is_last, const(0), slot + 1), if_then_else(is_last, 1 - phase, phase)
-        return seq([BufferStore(self.turn, value, (const(k),)) for k, value in enumerate(values)])
+    def _projected_around(self, around: _Around, name: str) -> Stmt | None:
+        """What a role does with memory that is handed on around the loop of roles: once in each slot, in turn."""
+        data = around.node.buffer_var
+        slot, phase = Var("slot", "int32"), Var("phase", "int32")
+        self.places[data] = slot
+        body = self._projected(around.node.body, name)
+        if body is None or not touches(body, frozenset([data])):
+            return body
+        memory = frozenset([data])
+        full, empty = (self._barrier_at(first, slot) for first in (around.full, around.empty))
+        if name == around.writer.name:
+            body = after_last(body, memory, Evaluate(mbarrier_arrive(full)))
+            body = before_first(body, memory, Evaluate(mbarrier_wait(empty, 1 - phase)))
+        else:
+            body = after_last(body, memory, self._release(empty, memory))
+            body = before_first(body, memory, Evaluate(mbarrier_wait(full, phase)))
+        body = _InSlots([data], slot, lambda buffer: self._slots_around(buffer, around)).visit(body)
+        body = seq([body, _next_turn(around.turn, around.stages, slot, phase)])
+        for k, var in ((1, phase), (0, slot)):
+            body = LetStmt(var, BufferLoad(around.turn, (const(k),)), body)
+        return body
+
+    def _slots_around(self, buffer: Buffer, around: _Around) -> Buffer:
+        result = self.in_slots.get(buffer)
+        if result is None:
+            result = self.in_slots[buffer] = buffer.with_(shape=(const(around.stages), *buffer.shape))
+        return result
+
+    def _with_turns(self, body: Stmt, turns: Sequence[Buffer]) -> Stmt:
+        """The iterations of the loop of roles are counted through all the loops around it."""
+        zeros = [BufferStore(turn, const(0), (const(k),)) for turn in turns for k in range(2)]
+        result: Stmt = seq([*zeros, body])
+        for turn in reversed(turns):
+            result = Allocate(turn.data, turn.dtype, turn.shape, const(True), DeclBuffer(turn, result))
+        return result
+
+    def _release(self, empty: Expr, memory: frozenset[Var]) -> Stmt:
+        """The memory is free; tiles that tensor cores read, when they are done."""
+        arrive: Stmt = Evaluate(mbarrier_arrive(empty))
+        is_tile = any([data in memory for data in tiles_of_warpgroups(self.nest)])
+        return AttrStmt(StringImm(""), RELEASE, const(1), arrive) if is_tile else arrive
 
     def _init(self) -> list[Stmt]:
         """The first thread sets the barriers up; the others wait for it."""
@@ -471,6 +604,11 @@ class _Loop:
             slot = Var("slot", "int32")
             call = Evaluate(mbarrier_init(self._barrier(number, slot), const(count)))
             result.append(For(slot, const(0), const(self.stages), ForKind.SERIAL, call))
+        for around in self.around.values():
+            for first, count in ((around.full, around.writer.threads), (around.empty, sum(around.readers.values()))):
+                slot = Var("slot", "int32")
+                call = Evaluate(mbarrier_init(self._barrier_at(first, slot), const(count)))
+                result.append(For(slot, const(0), const(around.stages), ForKind.SERIAL, call))
         return [IfThenElse(self.thread.equal(0), seq(result)), barrier()] if result else []
 
     def _staged_allocation(self, item: Allocate | DeclBuffer, body: Stmt) -> Stmt:
@@ -514,7 +652,7 @@ class _Loop:
                 body = seq([body, self._late(empty, slot)])
                 behind.append(self._at_end(empty, slot))
             else:
-                body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
+                body = after_last(body, taken, self._release(empty, taken))
             body = before_first(body, taken, Evaluate(mbarrier_wait(full, phase)))
         body = _InSlots(self.staged, slot, self._staged_buffer).visit(body)
         for item in reversed(self.allocations):
@@ -522,7 +660,7 @@ class _Loop:
             if data not in self.staged and data in part.touches:
                 body = item.with_(body=body)
         if is_nested:
-            body = seq([body, self._next_turn(slot, phase)])
+            body = seq([body, _next_turn(self.turn, self.stages, slot, phase)])
             for k, var in reversed(list(enumerate(counted))):
                 body = LetStmt(var, BufferLoad(self.turn, (const(k),)), body)
         annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
@@ -531,7 +669,8 @@ class _Loop:
     def _is_late(self, part: _Part) -> bool:
         """Whether tiles may be free one iteration later: tensor cores then go on without a break."""
         has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
-        return self.stages > 1 and has_iterations and bool(tiles_of_warpgroups(part.body))
+        is_open = bool(tiles_of_warpgroups(part.body)) and not uses_accumulators(part.body)
+        return self.stages > 1 and has_iterations and is_open
 
     def _late(self, empty: Expr, slot: Expr) -> Stmt:
         """The slot of the iteration before is free when its group of multiplications is done."""
@@ -556,7 +695,22 @@ class _Loop:
         return copies.statement
 
     def _barrier(self, number: int, slot: Expr) -> Expr:
-        return address_of(BufferLoad(self.barriers, (slot + number * self.stages,)))
+        return self._barrier_at(number * self.stages, slot)
+
+    def _barrier_at(self, first: int, slot: Expr) -> Expr:
+        return address_of(BufferLoad(self.barriers, (slot + first,)))
+
+
+def _next_turn(turn: Buffer, stages: int, slot: Expr, phase: Expr) -> Stmt:
+    """Count on: the slot that follows, and the other phase after the last one."""
+    is_last = slot.equal(stages - 1)
+    values = if_then_else(is_last, const(0), slot + 1), if_then_else(is_last, 1 - phase, phase)
+    return seq([BufferStore(turn, value, (const(k),)) for k, value in enumerate(values)])
+
+
+def _declared_as(body: Stmt, data: Var) -> list[Buffer]:
+    """The buffers that memory is seen as."""
+    return [node.buffer for node in collect_statements(body, DeclBuffer) if node.buffer.data is data]
 
 
 class _Put(StmtRewriter):
@@ -572,7 +726,7 @@ class _Put(StmtRewriter):
 class _InSlots(Rewriter):
     """Accesses of memory that roles hand on go to the slot of the iteration."""
 
-    def __init__(self, staged: dict[Var, _Part], slot: Expr, widened: Callable[[Buffer], Buffer]) -> None:
+    def __init__(self, staged: Container[Var], slot: Expr, widened: Callable[[Buffer], Buffer]) -> None:
         self.staged, self.slot, self.widened = staged, slot, widened
 
     def visit_BufferLoad(self, load: BufferLoad) -> Expr:
@@ -588,52 +742,11 @@ class _InSlots(Rewriter):
         return BufferStore(self.widened(store.buffer), self.visit(store.value), (self.slot, *indices), span=store.span)
 
 
-# --- places in a role's part ----------------------------------------------------------------------------------------
-
-
-def before_first(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
-    """`what` goes before the first part of the statement that touches the memory; all threads of the role get there."""
-    if isinstance(statement, SeqStmt):
-        parts = list(statement.seq)
-        first = next(k for k, part in enumerate(parts) if _touches(part, memory))
-        parts[first] = before_first(parts[first], memory, what)
-        return seq(parts)
-    if _is_plain(statement, memory):
-        return statement.with_(body=before_first(statement.body, memory, what))  # type: ignore[attr-defined]
-    return seq([what, statement])
-
-
-def after_last(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
-    """`what` goes behind the last part of the statement that touches the memory."""
-    if isinstance(statement, SeqStmt):
-        parts = list(statement.seq)
-        last = max(k for k, part in enumerate(parts) if _touches(part, memory))
-        parts[last] = after_last(parts[last], memory, what)
-        return seq(parts)
-    if _is_plain(statement, memory):
-        return statement.with_(body=after_last(statement.body, memory, what))  # type: ignore[attr-defined]
-    if isinstance(statement, LetStmt):  # its value is read once, before its body
-        body = statement.body
-        return statement.with_(body=after_last(body, memory, what) if _touches(body, memory) else seq([what, body]))
-    return seq([statement, what])
-
-
-def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:
-    """Whether a statement runs its body once, and touches the memory in it alone."""
-    if isinstance(statement, LetStmt):
-        return not _touches(statement.value, memory)
-    return isinstance(statement, (Allocate, DeclBuffer, AttrStmt))
-
-
 def _uses_memory(statement: Stmt, data: Var) -> bool:
     def uses(node: Node) -> bool:
         return node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
 
     return any_node(statement, uses)
-
-
-def _touches(node: Node, memory: frozenset[Var]) -> bool:
-    return any_node(node, lambda item: isinstance(item, (BufferLoad, BufferStore)) and item.buffer.data in memory)
 
 
 def _buffers_in(body: Stmt) -> list[Buffer]:

@@ -15,35 +15,58 @@ Needs: threads launched, buffers compacted.  Leaves: no loop for tensor cores. F
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
 from loopwright.analysis.thread_axes import axis_of, tag_of
 from loopwright.analysis.warp_roles import core_of, role_of
 from loopwright.ir import (
+    Allocate,
     AttrStmt,
     Buffer,
     BufferLoad,
     BufferStore,
     Call,
+    DeclBuffer,
     Evaluate,
+    Expr,
     For,
     ForKind,
+    IfThenElse,
     IntImm,
+    LetStmt,
+    Node,
     PrimFunc,
     SeqStmt,
     Stmt,
     Var,
+    While,
+    any_node,
     any_statement,
     collect,
     collect_statements,
     const,
     deep,
+    logical_or,
     seq,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
 from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
 from loopwright.transform.errors import LoweringError
+from loopwright.transform.parts.register_operands import NotInRegisters, in_registers, register_operands
+from loopwright.transform.parts.role_places import touches
 from loopwright.transform.parts.statements import StmtRewriter
-from loopwright.transform.parts.warpgroup_products import PENDING, WGMMA, Differs, tiles_of_warpgroups, warpgroup_product
+from loopwright.transform.parts.warpgroup_products import (
+    PENDING,
+    RELEASE,
+    WGMMA,
+    Differs,
+    clears_accumulators,
+    tiles_of_warpgroups,
+    warpgroup_product,
+)
 
 
 class NotForTensorCores(LoweringError, ValueError):
@@ -72,37 +95,114 @@ class NotForTensorCores(LoweringError, ValueError):
         super().__init__(f"loop {loop.loop_var.name} is not for tensor cores: {problem}", at=loop, hint=hint)
 
 
+class _Group(NamedTuple):
+    """Products that are under way."""
+
+    accumulators: tuple[Buffer, ...]
+    operands: tuple[Buffer, ...]  # in registers
+    behind: list[Stmt]  # what comes when they are done
+
+    def forbids(self, statement: Stmt) -> bool:
+        """Whether a statement has to wait: results are not there yet, and operands are still read."""
+        results = {buffer.data for buffer in self.accumulators}
+        stored = {buffer.data for buffer in self.operands} | results
+
+        def touches(node: Node) -> bool:
+            if isinstance(node, BufferLoad):
+                return node.buffer.data in results
+            return isinstance(node, BufferStore) and node.buffer.data in stored
+
+        return any_node(statement, touches)
+
+
 class _UseWarpgroups(StmtRewriter):
-    def __init__(self) -> None:
+    """Writes groups of products, and waits for them where their results are used: as late as the text allows."""
+
+    def __init__(self, registers: Mapping[Var, Buffer]) -> None:
+        self.registers = registers
         self.threads: list[AttrStmt] = []
         self.accumulators: dict[Buffer, None] = {}  # of the role
+        self.open: list[_Group] = []
 
-    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
-        if node.attr_key == PENDING:
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, Stmt):
+            return super().visit(node)
+        if isinstance(node, SeqStmt):
+            return self.visit_SeqStmt(node)
+        if isinstance(node, AttrStmt) and node.attr_key == PENDING:
             assert isinstance(node.value, IntImm)
+            self.open = []
             return seq([self.wait(node.value.value), self.visit(node.body)])
-        if role_of(node) is not None:
-            self.accumulators = {}
-        if not tag_of(node).startswith("threadIdx"):
-            return self.rebuild(node)
-        self.threads.append(node)
-        result = self.rebuild(node)
-        self.threads.pop()
-        return result
+        if isinstance(node, AttrStmt) and node.attr_key == RELEASE:
+            if not self.open:
+                return node.body
+            self.open[-1].behind.append(node.body)
+            return seq([])
+        if isinstance(node, For) and _is_for_cores(node):
+            return self.group(node, False)
+        if any_statement(node, _is_of_products):
+            return self.around(node)
+        return seq([*self.done_before(node), node])
 
-    def visit_For(self, loop: For) -> Stmt:
-        return seq([self.group(loop), self.wait(0)]) if _is_for_cores(loop) else self.rebuild(loop)
+    def around(self, node: Stmt) -> Stmt:
+        """A statement with products inside: what is under way outside is done before, and the other way round."""
+        if isinstance(node, (Allocate, DeclBuffer)):
+            data = node.buffer_var if isinstance(node, Allocate) else node.buffer.data
+            body = self.visit(node.body)
+            ends = any([data is used.data for group in self.open for used in (*group.accumulators, *group.operands)])
+            return node.with_(body=seq([body, *self.done()]) if ends else body)
+        before = self.done()
+        if isinstance(node, AttrStmt):
+            if role_of(node) is not None:
+                self.accumulators = {}
+            is_axis = tag_of(node).startswith("threadIdx")
+            self.threads += [node] * is_axis
+            body = self.visit(node.body)
+            result: Stmt = node.with_(body=seq([body, *self.done()]))
+            del self.threads[len(self.threads) - is_axis :]
+        elif isinstance(node, IfThenElse):
+            then_case = seq([self.visit(node.then_case), *self.done()])
+            other = None if node.else_case is None else seq([self.visit(node.else_case), *self.done()])
+            result = node.with_(then_case=then_case, else_case=other)
+        else:
+            assert isinstance(node, (For, LetStmt, While))
+            body = self.visit(node.body)
+            result = node.with_(body=seq([body, *self.done()]))
+        return seq([*before, result])
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
-        """A group that is followed by what comes at most one group later is not waited for at once."""
+        cleared = {at: into for at, part in enumerate(node.seq) if (into := _cleared_for(part, node.seq[at + 1 :]))}
         parts: list[Stmt] = []
-        for part, following in zip(node.seq, (*node.seq[1:], None), strict=True):
-            is_open = isinstance(following, AttrStmt) and following.attr_key == PENDING
-            if is_open and isinstance(part, For) and _is_for_cores(part):
-                parts.append(self.group(part))
+        for at, part in enumerate(node.seq):
+            if at in cleared:  # the first product stores to these accumulators in place of adding
+                parts += self.done_before(part)
+            elif isinstance(part, For) and part in cleared.values():
+                parts.append(self.group(part, True))
             else:
                 parts.append(self.visit(part))
         return seq(parts)
+
+    def done(self) -> list[Stmt]:
+        """All products are done."""
+        return self.wait_for(0)
+
+    def done_before(self, statement: Stmt) -> list[Stmt]:
+        """Products are done whose results or operands a statement touches."""
+        for count, group in enumerate(reversed(self.open)):
+            if group.forbids(statement):
+                return self.wait_for(count)
+        return []
+
+    def wait_for(self, count: int) -> list[Stmt]:
+        """All groups that are under way but the last `count` are done."""
+        finished = self.open[: len(self.open) - count]
+        if not finished:
+            return []
+        self.open = self.open[len(finished) :]
+        kept: list[object] = []
+        for buffer in dict.fromkeys([buffer for group in finished for buffer in group.accumulators]):
+            kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
+        return [Evaluate(wgmma_wait(count, *kept)), *[part for group in finished for part in group.behind]]
 
     def wait(self, count: int) -> Stmt:
         """All groups but the last `count` are done; the results of all are read only then."""
@@ -111,8 +211,8 @@ class _UseWarpgroups(StmtRewriter):
             kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
         return Evaluate(wgmma_wait(count, *kept))
 
-    def group(self, loop: For) -> Stmt:
-        """The calls of a nest, as one group."""
+    def group(self, loop: For, is_cleared: bool) -> Stmt:
+        """The calls of a nest, as one group; the first one stores to accumulators that were cleared before."""
         nests = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
         for nest in nests:
             if core_of(nest) != WGMMA:
@@ -122,28 +222,55 @@ class _UseWarpgroups(StmtRewriter):
             problem = f"threads lie along {', '.join(axes) or 'no axis'}, and those of warpgroups along threadIdx.x"
             raise NotForTensorCores(nests[0], problem, "give the loops to a role, whose threads are counted along x")
         thread = axis_of(self.threads[0]).var
-        calls = _Calls(thread)
+        calls = _Calls(thread, self.registers, is_cleared)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)
+        self.open.append(_Group(tuple(calls.accumulators), tuple(calls.operands), []))
         return seq([Evaluate(wgmma_fence()), body, Evaluate(wgmma_commit())])
 
 
 class _Calls(StmtRewriter):
     """Writes the calls of one group."""
 
-    def __init__(self, thread: Var) -> None:
-        self.thread = thread
+    def __init__(self, thread: Var, registers: Mapping[Var, Buffer], is_cleared: bool) -> None:
+        self.thread, self.registers, self.is_cleared = thread, registers, is_cleared
         self.accumulators: list[Buffer] = []
+        self.operands: list[Buffer] = []
+        self.loops: list[For] = []
 
     def visit_For(self, loop: For) -> Stmt:
         if core_of(loop) is None:
-            return loop.with_(kind=ForKind.UNROLLED, body=self.visit(loop.body))
+            self.loops.append(loop)
+            result = loop.with_(kind=ForKind.UNROLLED, body=self.visit(loop.body))
+            self.loops.pop()
+            return result
         try:
-            product = warpgroup_product(loop, self.thread)
+            product = warpgroup_product(loop, self.thread, self.loops, self.registers)
         except Differs as error:
             raise NotForTensorCores(loop, str(error)) from None
         self.accumulators.append(product.accumulators.buffer)
-        return Evaluate(product.call())
+        self.operands += [buffer for buffer in product.registers()]
+        adds: Expr = const(1)
+        if self.is_cleared:
+            adds = reduce(logical_or, [around.loop_var > around.min for around in self.loops]) if self.loops else const(0)
+        return Evaluate(product.call(adds))
+
+
+def _cleared_for(part: Stmt, following: Sequence[Stmt]) -> For | None:
+    """The nest for tensor cores that adds to accumulators which a statement sets to 0."""
+    if not isinstance(part, For) or _is_of_products(part) or not following:
+        return None
+    for between, nest in enumerate(following):
+        if isinstance(nest, For) and _is_for_cores(nest):
+            data = clears_accumulators(part, nest)
+            return nest if data is not None and not touches(seq(following[:between]), frozenset([data])) else None
+        if any_statement(nest, _is_of_products):
+            return None
+    return None
+
+
+def _is_of_products(node: Stmt) -> bool:
+    return core_of(node) is not None or (isinstance(node, AttrStmt) and node.attr_key in (PENDING, RELEASE))
 
 
 def _is_for_cores(loop: For) -> bool:
@@ -162,12 +289,12 @@ def _size(buffer: Buffer) -> int:
     return result
 
 
-def _check_only_copied(func: PrimFunc, before: dict[Var, Buffer]) -> None:
+def _check_only_copied(body: Stmt, before: dict[Var, Buffer]) -> None:
     """Raise NotForTensorCores where a thread touches a tile: the copies have laid it out as tensor cores read it."""
-    loops = [loop for loop in collect_statements(func.body, For) if core_of(loop) is not None]
+    loops = [loop for loop in collect_statements(body, For) if core_of(loop) is not None]
     inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad)]}
-    addressed = {id(call.args[0]) for call in collect(func.body, Call) if call.op.name == "tir.address_of"}
-    for node in [*collect(func.body, BufferLoad), *collect(func.body, BufferStore)]:
+    addressed = {id(call.args[0]) for call in collect(body, Call) if call.op.name == "tir.address_of"}
+    for node in [*collect(body, BufferLoad), *collect(body, BufferStore)]:
         if node.buffer.data in before and id(node) not in inside and id(node) not in addressed:
             problem = f"a thread {'loads' if isinstance(node, BufferLoad) else 'stores'} elements of {node.buffer.name}"
             hint = "let one thread of another role copy boxes of a tensor to it, and nothing else touch it"
@@ -180,5 +307,11 @@ def use_warpgroups(func: PrimFunc) -> PrimFunc:
     """Nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
     if not any_statement(func.body, lambda node: core_of(node) is not None):
         return func
-    _check_only_copied(func, tiles_of_warpgroups(func.body))
-    return func.with_(body=_UseWarpgroups().visit(func.body))
+    try:
+        operands = register_operands(func.body)
+    except NotInRegisters as error:
+        raise NotForTensorCores(error.loop, str(error), "let each thread store what it has of the operand") from None
+    body = in_registers(func.body, operands)
+    _check_only_copied(body, tiles_of_warpgroups(func.body))
+    registers = {data: operand.registers for data, operand in operands.items()}
+    return func.with_(body=_UseWarpgroups(registers).visit(body))

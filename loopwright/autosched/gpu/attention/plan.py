@@ -1,0 +1,73 @@
+"""What attention kernels compute, and the sizes of their tiles."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.ir import Buffer
+
+GROUP_ROWS: Final = 64  # queries of a warpgroup: the rows that wgmma has
+ROW_BYTES: Final = 128  # of a tile in shared memory: the widest swizzle
+_LANES: Final = 32
+_PER_GROUP: Final = 128  # threads of a warpgroup
+_BARRIERS: Final = 1 << 10  # bytes of shared memory for barriers and alignment
+_DEPTHS: Final = (64, 128, 256)
+
+
+class AttentionShape(NamedTuple):
+    """softmax(query · keyᵀ · scale) · value, of tensors that lie as `orders` says ("BHSD" or "BSHD")."""
+
+    query: Buffer
+    key: Buffer
+    value: Buffer
+    out: Buffer
+    orders: tuple[str, str, str, str]
+    batch: int
+    heads: int
+    group: int  # heads of queries for each head of keys and values
+    queries: int
+    keys: int
+    depth: int  # elements of a query and a key, and of a value
+    scale: float
+    causal: bool
+    diagonal: int  # with `causal`, query q sees keys up to q + diagonal
+    hidden_is_zero: bool  # a query that sees no key has the result 0; else NaN
+
+
+class AttentionPlan(NamedTuple):
+    """The tiles of the kernel: how many queries a block has, how many keys a step, and what is under way."""
+
+    groups: int  # warpgroups that multiply, each 64 queries
+    keys: int  # of a tile of keys, and of one of values
+    stages: int  # tiles of keys, and of values, in shared memory
+    query_stages: int  # tiles of queries
+    blocks: int  # that are resident: each goes from tile to tile
+
+    @property
+    def queries(self) -> int:
+        """Of a block."""
+        return self.groups * GROUP_ROWS
+
+    @property
+    def threads(self) -> int:
+        """Of the role that multiplies."""
+        return self.groups * _PER_GROUP
+
+    def shared_bytes(self, depth: int) -> int:
+        rows = self.query_stages * self.queries + 2 * self.stages * self.keys
+        return rows * depth * 2 + _BARRIERS
+
+
+def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan | None:
+    """The tiles for a shape; None where there is no such kernel for it."""
+    if not machine.gpu.has_warpgroups or str(shape.query.dtype) not in ("float16", "bfloat16"):
+        return None
+    if shape.depth not in _DEPTHS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
+        return None
+    groups = 3 if shape.depth == 64 else 2
+    while groups > 1 and shape.queries <= (groups - 1) * GROUP_ROWS:
+        groups -= 1
+    keys = 64 if shape.depth == 256 else 128
+    stages = 2 if shape.depth > 64 else 3
+    return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors)
