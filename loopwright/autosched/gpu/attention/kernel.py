@@ -45,7 +45,7 @@ from loopwright.ir import (
     const,
     logical_or,
 )
-from loopwright.ir.intrinsics import exp2, if_then_else
+from loopwright.ir.intrinsics import exp2_approx, if_then_else
 from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.ir.machine_intrinsics import tvm_warp_shuffle_xor
 from loopwright.transform.on_request.launch_threads import RESIDENT_BLOCKS
@@ -289,7 +289,7 @@ class _Kernel:
         return Select(top.equal(const(_NEVER, "float32")), const(0.0, "float32"), top * const(self.scale, "float32"))
 
     def _power(self, score: Expr, shift: Expr) -> Expr:
-        result: Expr = exp2(score * const(self.scale, "float32") - shift)
+        result: Expr = exp2_approx(score * const(self.scale, "float32") - shift)
         return result
 
     def _over_quad(self, values: BufferVar, at: Expr, join: Callable[[Expr, Expr], Expr]) -> None:
