@@ -39,7 +39,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import STAGES, Role, RoleThreads, role_of, role_threads
+from loopwright.analysis.warp_roles import STAGES, Role, RoleThreads, block_threads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -212,7 +212,7 @@ class _Kernel:
         pre_order_visit(root, self._find)
         if self.roles:
             self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
-            self.extents[_ROLE_AXIS] = const(sum([mine.count for mine in self.roles.values()]))
+            self.extents[_ROLE_AXIS] = const(block_threads(root))
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
         self.users = _users(self.regions.body, _THREAD_AXES if self.roles else self.threads)

@@ -44,7 +44,19 @@ from loopwright.analysis.thread_axes import (
     scope_of,
     tag_of,
 )
-from loopwright.analysis.warp_roles import ROLE, STAGES, Role, has_roles, role_of, role_threads, stages_of
+from loopwright.analysis.warp_roles import (
+    GROUP,
+    REGISTERS,
+    ROLE,
+    STAGES,
+    Role,
+    block_threads,
+    has_roles,
+    registers_of,
+    role_of,
+    role_threads,
+    stages_of,
+)
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -85,6 +97,7 @@ from loopwright.ir.async_intrinsics import mbarrier_arrive, mbarrier_init, mbarr
 from loopwright.ir.intrinsics import address_of, if_then_else
 from loopwright.ir.machine_intrinsics import HANDOFFS
 from loopwright.ir.passes import function_pass
+from loopwright.ir.warpgroup_intrinsics import set_max_registers
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.bulk_copies import with_bulk_copies
 from loopwright.transform.parts.clone_definitions import clone_definitions
@@ -101,6 +114,8 @@ from loopwright.transform.parts.warpgroup_products import (
 )
 
 _LANES: Final = 32  # of a warp, where there are such barriers
+_REGISTERS: Final = 1 << 16  # of a multiprocessor
+_LEAST_REGISTERS: Final = 24  # of a thread
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
 
 
@@ -329,7 +344,7 @@ class _Loop:
         if axes != ["threadIdx.x"]:
             problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
             raise CannotSpecialize(problem, self.loop)
-        count = sum([mine.count for mine in self.threads.values()])
+        count = block_threads(self.launch.kernel.body)
         if not isinstance(self.of_block, IntImm) or self.of_block.value != count:
             problem = f"the block has {self.of_block} threads, and its roles {count}"
             raise CannotSpecialize(problem, self.loop, "make each loop of roles a kernel of its own")
@@ -369,7 +384,7 @@ class _Loop:
 
     def _part(self, statement: Stmt, role: Role) -> _Part:
         assert isinstance(statement, AttrStmt)
-        body, begin, last = statement.body, self.threads[role.name].begin, sum([m.count for m in self.threads.values()])
+        body, begin, last = statement.body, self.threads[role.name].begin, block_threads(self.launch.kernel.body)
         end = begin + role.threads
         within = [self.thread >= begin] if begin > 0 else []
         if end < last:
@@ -483,6 +498,9 @@ class _Loop:
 
     def specialized(self) -> Stmt:
         chain: Stmt | None = None
+        count = block_threads(self.launch.kernel.body)
+        of_cores = sum([mine.count for mine in self.threads.values() if mine.in_groups])
+        registers = self._registers(count, of_cores)
         for name, threads in sorted(self.threads.items(), key=lambda item: -item[1].begin):
             mine = self._projected(self.nest, name)
             assert mine is not None
@@ -492,7 +510,11 @@ class _Loop:
             if len(self.threads) > 1:
                 mine = AttrStmt(StringImm(name), ROLE, const(threads.count), clone_definitions(mine))
             end = threads.begin + threads.count
-            chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
+            if registers is not None and threads.in_groups:
+                if end == of_cores:
+                    chain = registers[1] if chain is None else seq([registers[1], chain])
+                mine = seq([registers[0], mine])
+            chain = mine if chain is None and end == count else IfThenElse(self.thread < end, mine, chain)
         assert chain is not None
         result = seq([*self._init(), chain])
         for item in reversed(self.allocations):
@@ -597,6 +619,22 @@ class _Loop:
         is_tile = any([data in memory for data in tiles_of_warpgroups(self.nest)])
         return AttrStmt(StringImm(""), RELEASE, const(1), arrive) if is_tile else arrive
 
+    def _registers(self, count: int, of_cores: int) -> tuple[Stmt, Stmt] | None:
+        """Warpgroups with tensor cores get registers that the others give up: what the two do first."""
+        wanted = registers_of(self.loop)
+        if wanted is None:
+            return None
+        if of_cores % GROUP or of_cores in (0, count):
+            problem = f"of {count} threads, {of_cores} of roles with tensor cores are to get registers of the others"
+            raise CannotSpecialize(problem, self.loop, "give tensor cores to whole warpgroups, and others a role as well")
+        at_launch = _REGISTERS // count // 8 * 8
+        left = min(at_launch, (at_launch * count - wanted * of_cores) // (count - of_cores) // 8 * 8)
+        if left < _LEAST_REGISTERS or wanted < at_launch:
+            problem = f"{of_cores} of {count} threads cannot have {wanted} registers"
+            most = (at_launch * count - _LEAST_REGISTERS * (count - of_cores)) // of_cores // 8 * 8
+            raise CannotSpecialize(problem, self.loop, f"ask for {at_launch} to {most}")
+        return Evaluate(set_max_registers(wanted, "inc")), Evaluate(set_max_registers(left, "dec"))
+
     def _init(self) -> list[Stmt]:
         """The first thread sets the barriers up; the others wait for it."""
         result: list[Stmt] = []
@@ -663,7 +701,7 @@ class _Loop:
             body = seq([body, _next_turn(self.turn, self.stages, slot, phase)])
             for k, var in reversed(list(enumerate(counted))):
                 body = LetStmt(var, BufferLoad(self.turn, (const(k),)), body)
-        annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
+        annotations = {key: value for key, value in self.loop.annotations.items() if key not in (STAGES, REGISTERS)}
         return seq([self.loop.with_(body=body, annotations=annotations), *behind])
 
     def _is_late(self, part: _Part) -> bool:

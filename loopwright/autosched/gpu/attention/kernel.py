@@ -25,7 +25,7 @@ from math import log2
 from math import e as euler
 from typing import Final, NamedTuple
 
-from loopwright.analysis.warp_roles import ROLE, STAGES, TENSOR_CORE
+from loopwright.analysis.warp_roles import REGISTERS, ROLE, STAGES, TENSOR_CORE
 from loopwright.autosched.gpu.attention.plan import GROUP_ROWS, ROW_BYTES, AttentionPlan, AttentionShape
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import shuffled
@@ -106,6 +106,8 @@ class _Kernel:
         with ib.new_scope():
             self.j = Var("j", "int32")
             annotations = {STAGES: IntImm("int32", plan.stages)}
+            if plan.registers:
+                annotations[REGISTERS] = IntImm("int32", plan.registers)
             ib.emit(lambda body: For(self.j, const(0), self._blocks(), ForKind.SERIAL, body, annotations=annotations))
             self.k, self.v = (self._tile(plan.keys, name) for name in ("K", "V"))
             with self._role("keys", 32):

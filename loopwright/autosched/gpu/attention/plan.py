@@ -43,6 +43,7 @@ class AttentionPlan(NamedTuple):
     stages: int  # tiles of keys, and of values, in shared memory
     query_stages: int  # tiles of queries
     blocks: int  # that are resident: each goes from tile to tile
+    registers: int = 0  # of a thread that multiplies; 0 for as many as of any other
 
     @property
     def queries(self) -> int:
@@ -70,4 +71,5 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
         groups -= 1
     keys = 64 if shape.depth == 256 else 128
     stages = 2 if shape.depth > 64 else 3
-    return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors)
+    registers = {1: 232, 2: 232, 3: 160}[groups]
+    return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors, registers)
