@@ -140,7 +140,7 @@ class _UseWarpgroups(StmtRewriter):
             return seq([])
         if isinstance(node, For) and _is_for_cores(node):
             return self.group(node, False)
-        if any_statement(node, _is_of_products):
+        if any_statement(node, _is_of_products) or (self.open and isinstance(node, (Allocate, DeclBuffer))):
             return self.around(node)
         return seq([*self.done_before(node), node])
 

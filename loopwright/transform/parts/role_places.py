@@ -1,17 +1,17 @@
 """Places in the part of a role: before the first statement that touches some memory, and behind the last one.
 
-    if j < 4:                                   →    if j < 4:
-        S[t] = A[t]                                      wait
-                                                         S[t] = A[t]
-                                                     else:
-                                                         wait
-    B[t] = S[0]                                      B[t] = S[0]
+    x = A[t]                                    →    x = A[t]
+                                                     wait until S is full
+    B[t] = x + S[0]                                  B[t] = x + S[0]
+                                                     say that S is empty
+    C[t] = x                                         C[t] = x
 
 Every thread of the role gets to such a place exactly once, whichever way it takes.
 """
 
 from __future__ import annotations
 
+from loopwright.analysis.warp_roles import core_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -25,6 +25,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_node,
+    any_statement,
     seq,
 )
 
@@ -38,6 +39,13 @@ def before_first(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
         return seq(parts)
     if _is_plain(statement, memory):
         return statement.with_(body=before_first(statement.body, memory, what))  # type: ignore[attr-defined]
+    if _is_choice(statement, memory):
+        assert isinstance(statement, IfThenElse) and statement.else_case is not None
+        cases = [
+            before_first(case, memory, what) if touches(case, memory) else seq([what, case])
+            for case in (statement.then_case, statement.else_case)
+        ]
+        return statement.with_(then_case=cases[0], else_case=cases[1])
     return seq([what, statement])
 
 
@@ -53,7 +61,24 @@ def after_last(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
     if isinstance(statement, LetStmt):  # its value is read once, before its body
         body = statement.body
         return statement.with_(body=after_last(body, memory, what) if touches(body, memory) else seq([what, body]))
+    if _is_choice(statement, memory):
+        assert isinstance(statement, IfThenElse) and statement.else_case is not None
+        cases = [
+            after_last(case, memory, what) if touches(case, memory) else seq([what, case])
+            for case in (statement.then_case, statement.else_case)
+        ]
+        return statement.with_(then_case=cases[0], else_case=cases[1])
     return seq([statement, what])
+
+
+def _is_choice(statement: Stmt, memory: frozenset[Var]) -> bool:
+    """Whether warpgroups choose between two parts, one of which multiplies tiles: each part then has its own places."""
+    return (
+        isinstance(statement, IfThenElse)
+        and statement.else_case is not None
+        and not touches(statement.condition, memory)
+        and any_statement(statement, lambda node: core_of(node) is not None)
+    )
 
 
 def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:

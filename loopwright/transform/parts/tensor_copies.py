@@ -49,6 +49,7 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.intrinsics import address_of
+from loopwright.ir.visitor import variables_in
 from loopwright.ir.tensor_copy_intrinsics import MOST_DIMENSIONS, tensor_copy_async, tensor_map, type_of_value
 from loopwright.transform.parts.purity import has_data
 
@@ -111,6 +112,10 @@ class _Copies:
             return statement
         body = statement.then_case
         nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
+        if len(nests) == 1 and self._is_for_all(nests[0]):
+            nest = nests[0]
+            assert isinstance(nest, IfThenElse)
+            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case)))
         copied = [self._copied(nest) for nest in nests]
         # Lanes other than the first one do nothing in what stays, and everything in copies.
         return seq(
@@ -119,6 +124,13 @@ class _Copies:
                 for nest, copy in zip(nests, copied, strict=True)
             ]
         )
+
+    def _is_for_all(self, nest: Stmt) -> bool:
+        """Whether it is under a condition that all threads answer alike: it is asked first then."""
+        if not isinstance(nest, IfThenElse) or nest.else_case is not None or has_data(nest.condition):
+            return False
+        own = set(variables_in(self.thread))
+        return not uses_var(nest.condition, own.__contains__) and not collect(nest.condition, Call)
 
     def _copied(self, nest: Stmt) -> Stmt | None:
         loops: list[For] = []

@@ -108,23 +108,53 @@ class _Kernel:
             annotations = {STAGES: IntImm("int32", plan.stages)}
             if plan.registers:
                 annotations[REGISTERS] = IntImm("int32", plan.registers)
-            ib.emit(lambda body: For(self.j, const(0), self._blocks(), ForKind.SERIAL, body, annotations=annotations))
+            count = self._blocks()
+            turns = count if not plan.overlaps else if_then_else(count > 0, count + 1, const(0))
+            ib.emit(lambda body: For(self.j, const(0), turns, ForKind.SERIAL, body, annotations=annotations))
             self.k, self.v = (self._tile(plan.keys, name) for name in ("K", "V"))
-            with self._role("keys", 32):
-                self._copy(self.k, self.key, 1, self.kh, self.j * plan.keys, plan.keys, shape.keys)
-            with self._role("values", 32):
-                self._copy(self.v, self.value, 2, self.kh, self.j * plan.keys, plan.keys, shape.keys)
-            with self._role("multiply", plan.threads):
-                self.p = ib.allocate(self.dtype, (plan.queries, plan.keys), "P", scope="shared")
-                with self._threads() as thread:
-                    self._scores(thread)
-                with self._threads() as thread:
-                    self._softmax(thread)
-                with self._threads() as thread:
-                    self._weigh(thread)
+            if plan.overlaps:
+                self._turn_overlapped(count)
+            else:
+                self._turn()
         with self._role("multiply", plan.threads):
             self._store()
         return ib.get()
+
+    def _turn(self) -> None:
+        """Keys and values of one tile."""
+        ib, shape, plan = self.ib, self.shape, self.plan
+        with self._role("keys", 32):
+            self._copy(self.k, self.key, 1, self.kh, self.j * plan.keys, plan.keys, shape.keys)
+        with self._role("values", 32):
+            self._copy(self.v, self.value, 2, self.kh, self.j * plan.keys, plan.keys, shape.keys)
+        with self._role("multiply", plan.threads):
+            self.p = ib.allocate(self.dtype, (plan.queries, plan.keys), "P", scope="shared")
+            self._in_threads(self._scores)
+            self._in_threads(self._softmax)
+            self._in_threads(self._weigh)
+
+    def _turn_overlapped(self, count: Expr) -> None:
+        """Keys of tile j, and values of tile j - 1: tensor cores weigh these while others become weights."""
+        ib, shape, plan, j = self.ib, self.shape, self.plan, self.j
+        with self._role("keys", 32), ib.if_scope(j < count):
+            self._copy(self.k, self.key, 1, self.kh, j * plan.keys, plan.keys, shape.keys)
+        with self._role("values", 32), ib.if_scope(j > 0):
+            self._copy(self.v, self.value, 2, self.kh, (j - 1) * plan.keys, plan.keys, shape.keys)
+        with self._role("multiply", plan.threads):
+            with ib.if_scope(j.equal(0)):
+                self._in_threads(self._scores)
+                self._in_threads(self._softmax)
+            with ib.else_scope():
+                with ib.if_scope(j < count):
+                    self._in_threads(self._scores)
+                    self._in_threads(self._weigh)
+                    self._in_threads(self._softmax)
+                with ib.else_scope():
+                    self._in_threads(self._weigh)
+
+    def _in_threads(self, what: Callable[[_Thread], None]) -> None:
+        with self._threads() as thread:
+            what(thread)
 
     # --- structure ----------------------------------------------------------------------------------------------------
 
@@ -173,6 +203,8 @@ class _Kernel:
         self.o = ib.allocate("float32", (*own, self.shape.depth // _COLUMNS, 2, 2), "O", scope="local")
         self.top = ib.allocate("float32", (*own, 2), "top", scope="local")
         self.total = ib.allocate("float32", (*own, 2), "total", scope="local")
+        if plan.overlaps:  # weights live until the next turn
+            self.p = ib.allocate(self.dtype, (plan.queries, plan.keys), "P", scope="shared")
 
     def _tile(self, rows: int, name: str) -> BufferVar:
         """A tile in shared memory: columns of 128 bytes, each with all rows."""

@@ -43,6 +43,7 @@ class AttentionPlan(NamedTuple):
     stages: int  # tiles of keys, and of values, in shared memory
     query_stages: int  # tiles of queries
     blocks: int  # that are resident: each goes from tile to tile
+    overlaps: bool = True  # whether values are weighed while the softmax of the next scores is computed
     registers: int = 0  # of a thread that multiplies; 0 for as many as of any other
 
     @property
@@ -72,4 +73,4 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
     keys = 64 if shape.depth == 256 else 128
     stages = 2 if shape.depth > 64 else 3
     registers = {1: 232, 2: 232, 3: 160}[groups]
-    return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors, registers)
+    return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors, True, registers)
