@@ -48,6 +48,7 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import exp2_approx, if_then_else
 from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.ir.machine_intrinsics import tvm_warp_shuffle_xor
+from loopwright.ir.warpgroup_intrinsics import compute_now
 from loopwright.transform.on_request.launch_threads import RESIDENT_BLOCKS
 
 _NEVER: Final = float("-inf")
@@ -308,6 +309,8 @@ class _Kernel:
             place = (*thread, j, h, e)
             s[place] = self._power(s[place], shift[h])
             total[(*thread, h)] = total[(*thread, h)] + s[place]
+        if self.plan.overlaps:
+            ib.emit(compute_now(total[(*thread, 0)] + total[(*thread, 1)]))
         with (
             ib.for_range(0, self.plan.keys // _COLUMNS, "j", kind="unroll") as j,
             ib.for_range(0, 2, "h", kind="unroll") as h,
