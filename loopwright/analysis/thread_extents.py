@@ -7,7 +7,7 @@ second loop with another length would have threads without an iteration, or iter
 from __future__ import annotations
 
 from loopwright.analysis.thread_axes import axis_of, has_threads, is_virtual_tag, tag_of
-from loopwright.analysis.warp_roles import role_of
+from loopwright.analysis.warp_roles import role_name_of, role_of
 from loopwright.arith import Analyzer
 from loopwright.ir import AttrStmt, Expr, For, IntImm, Node, PrimFunc, Stmt, Visitor, deep
 from loopwright.runtime.errors import LoopwrightError
@@ -86,17 +86,31 @@ class _Walk(Visitor):
     def __init__(self, certain: bool) -> None:
         self.certain = certain
         self.known: dict[str, Bound] | None = None  # of the kernel around
+        self.roles: dict[str, dict[str, Bound]] = {}  # of its roles
         self.found: tuple[Bound, Bound] | None = None
 
     def visit_For(self, loop: For) -> None:
-        self._bound(loop)
+        name = role_name_of(loop)
+        if name is None:
+            self._bound(loop)
+        else:
+            self._in_role(name, loop)
 
     def visit_AttrStmt(self, launch: AttrStmt) -> None:
-        if role_of(launch) is None:
+        role = role_of(launch)
+        if role is None:
             self._bound(launch)
-            return
-        around, self.known = self.known, None if self.known is None else {}  # each role has threads of its own
-        self.visit(launch.body)
+        else:
+            self._in_role(role.name, launch)
+
+    def _in_role(self, name: str, node: Bound) -> None:
+        """Each role has threads of its own."""
+        around = self.known
+        self.known = None if around is None else self.roles.setdefault(name, {})
+        if isinstance(node, For):
+            self._bound(node)
+        else:
+            self.visit(node.body)
         self.known = around
 
     def _bound(self, node: Bound) -> None:
@@ -114,6 +128,7 @@ class _Walk(Visitor):
         self.visit(node.body)
         if outermost:
             self.known = None
+            self.roles.clear()
 
     def _differ(self, one: Expr, other: Expr) -> bool:
         if isinstance(one, IntImm) and isinstance(other, IntImm):

@@ -34,6 +34,8 @@ from loopwright.runtime.errors import LoopwrightError
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
 TENSOR_CORE: Final = "tensor_core"
+# Of a loop around loops of roles: the slots of memory that is handed on in it, beside them.
+SLOTS: Final = "warp_role_slots"
 # Of a loop of roles: the registers of each thread of the roles with tensor cores; the others give theirs up for it.
 REGISTERS: Final = "warp_role_registers"
 GROUP: Final = 128  # threads of a warpgroup: registers are handed over by them
@@ -82,11 +84,22 @@ def role_of(node: Node) -> Role | None:
     return Role(name, node.value.value)
 
 
+def role_name_of(node: Node) -> str | None:
+    """The role that a schedule gave a loop to, by an annotation."""
+    name = node.annotations.get(ROLE) if isinstance(node, For) and node.annotations else None
+    if name is None:
+        return None
+    name = name.value if isinstance(name, StringImm) else name
+    if not isinstance(name, str):
+        raise NotARole(f"the role of loop {node.loop_var.name}", name, "a name", node)  # type: ignore[attr-defined]
+    return name
+
+
 class RoleThreads(NamedTuple):
     """The threads of a role: the first one along x of the block, how many, and how they are counted in the role."""
 
     begin: int
-    count: int
+    size: int
     extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
     in_groups: bool = False  # whether its warps work in groups of four
 
@@ -98,7 +111,7 @@ class RoleThreads(NamedTuple):
         for tag in sorted(self.extents):
             rest = number if done == 1 else number // done
             done *= self.extents[tag]
-            result[tag] = rest if done == self.count else rest % self.extents[tag]
+            result[tag] = rest if done == self.size else rest % self.extents[tag]
         return result
 
 
@@ -119,7 +132,8 @@ def role_threads(root: Stmt) -> dict[str, RoleThreads]:
         assert isinstance(node, AttrStmt)
         counts.setdefault(role.name, role.threads)
         mine = extents.setdefault(role.name, {})
-        for loop in [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]:
+        loops: list[For | AttrStmt] = [*collect_statements(node.body, For), *collect_statements(node.body, AttrStmt)]
+        for loop in loops:
             tag = tag_of(loop)
             if tag.startswith("threadIdx"):
                 extent = axis_of(loop).extent
@@ -150,6 +164,17 @@ def stages_of(loop: For) -> int | None:
     return number
 
 
+def slots_of(loop: For) -> int | None:
+    """How many slots memory has that roles hand on in a loop around loops of roles."""
+    slots = loop.annotations.get(SLOTS) if loop.annotations else None
+    if slots is None:
+        return None
+    number = slots.value if isinstance(slots, IntImm) else slots
+    if not isinstance(number, int) or number < 1:
+        raise NotARole(f"{SLOTS} of loop {loop.loop_var.name}", slots, "a constant, as in 2", loop)
+    return number
+
+
 def registers_of(loop: For) -> int | None:
     """How many registers the threads of roles with tensor cores have; None where all threads have the same."""
     registers = loop.annotations.get(REGISTERS) if loop.annotations else None
@@ -163,7 +188,7 @@ def registers_of(loop: For) -> int | None:
 
 def block_threads(root: Stmt) -> int:
     """The threads of a block with roles: those of all roles, and warps that do nothing where registers are moved."""
-    count = sum([mine.count for mine in role_threads(root).values()])
+    count = sum([mine.size for mine in role_threads(root).values()])
     loops = [loop for loop in collect_statements(root, For) if registers_of(loop) is not None]
     return -(-count // GROUP) * GROUP if loops else count
 

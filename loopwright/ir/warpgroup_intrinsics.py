@@ -8,10 +8,10 @@
     T.compute_now(x)                            x is computed here, beside the products that are under way
     T.wgmma_wait(0, T.address_of(acc[0]), 64)   all groups but the last 0 are done: accumulators and tiles are free
 
-`wgmma` is D[64, n] (+)= A[64, K] · B[K, n], where K is 32 bytes of the operands' type. A warpgroup is four warps whose first
-thread is a multiple of 128. Its thread t holds D[h * 8 + t // 32 * 16 + t % 32 // 4, j * 8 + t % 4 * 2 + e] as element
-j * 4 + h * 2 + e of its n / 2 accumulators; of A, where that is in registers, bytes t % 4 * 4 + r // 2 * 16 + b of row
-r % 2 * 8 + t // 32 * 16 + t % 32 // 4 as byte b of its register r.
+`wgmma` is D[64, n] (+)= A[64, K] · B[K, n], where K is 32 bytes of the operands' type. A warpgroup is four warps whose
+first thread is a multiple of 128. Its thread t holds D[h * 8 + t // 32 * 16 + t % 32 // 4, j * 8 + t % 4 * 2 + e] as
+element j * 4 + h * 2 + e of its n / 2 accumulators; of A, where that is in registers, byte t % 4 * 4 + r // 2 * 16 + b
+of row r % 2 * 8 + t // 32 * 16 + t % 32 // 4 as byte b of its register r.
 
 An operand in shared memory begins at a byte address, and `x` counts rows of A or columns of B, of `s` bytes an element:
 
@@ -19,8 +19,8 @@ An operand in shared memory begins at a byte address, and `x` counts rows of A o
     swizzle 0              address + x // 8 * stride + x % 8 * 16 + k * s // 16 * leading + k * s % 16
     128, transposed        address + x // 64 * leading + x % 64 * 2 + k // 8 * stride + k % 8 * 128
 
-and where it is swizzled, bits 4 and up of that are combined (exclusive or) with bits 7 and up: three bits of them for 128,
-two for 64, one for 32. `transposed` means that elements lie along x (MN-major), and is for float16 and bfloat16.
+and where it is swizzled, bits 4 and up of that are combined (exclusive or) with bits 7 and up: three bits of them for
+128, two for 64, one for 32. `transposed` means that elements lie along x (MN-major), and is for float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def _check_matrix(operand: str, kind: OperandKind, args: tuple[Expr, ...]) -> No
         raise _wrong("wgmma", "0 for all but float16 and bfloat16 with the swizzle 128", names[3], got)
     pattern = pattern_bytes(swizzle)
     for name, value in ((names[1], leading), (names[2], stride)):
-        multiple = pattern if name == names[2] or is_transposed else 16  # nothing reads the leading step of other swizzles
+        # Nothing reads the leading step of a swizzle that is not transposed.
+        multiple = pattern if name == names[2] or is_transposed else 16
         if value % multiple or not 0 <= value <= _LARGEST_STEP:
             repeats = f" (those after which the swizzle {swizzle} repeats)" if multiple > 16 else ""
             raise _wrong("wgmma", f"a multiple of {multiple} bytes{repeats}, less than 2^18,", name, value)
@@ -245,4 +246,12 @@ def fence_proxy_async() -> Expr:
     return Call(VOID, Op.get("tir.fence_proxy_async"), ())
 
 
-__all__ = ["compute_now", "fence_proxy_async", "set_max_registers", "wgmma", "wgmma_commit", "wgmma_fence", "wgmma_wait"]
+__all__ = [
+    "compute_now",
+    "fence_proxy_async",
+    "set_max_registers",
+    "wgmma",
+    "wgmma_commit",
+    "wgmma_fence",
+    "wgmma_wait",
+]

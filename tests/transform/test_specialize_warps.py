@@ -14,7 +14,8 @@ from loopwright.ir import Call, collect
 from loopwright.script import from_source
 from loopwright.transform import insert_barriers, launch_threads, lower_blocks, write_allocations
 from loopwright.transform.on_request.launch_threads import NotALaunch
-from loopwright.transform.on_request.specialize_warps import CannotSpecialize, specialize_warps
+from loopwright.transform.on_request.specialize_warps import specialize_warps
+from loopwright.transform.warp_roles import CannotSpecialize
 
 EMULATED = "cuda -model=emulated -arch=sm_90"
 ORDERS = ("forwards", "backwards", "random")
@@ -306,7 +307,6 @@ def test_what_cannot_be_handed_on(parts, message):
           "T.float32(0)\n        for i in T"), "loop ty over threadIdx.y stands outside the roles"),
         (("        for i in T", '        for tx in T.thread_binding(32, thread="threadIdx.x"):\n            B[0, tx] = '
           "T.float32(0)\n        for i in T"), "loop tx over threadIdx.x stands outside the roles"),
-        (("for i in T.serial(5, ", "for j in range(2):\n          for i in T.serial(5, "), "stands in another loop"),
     ],
 )
 def test_loops_that_are_none_of_roles(change, message):
@@ -322,27 +322,57 @@ def test_loops_that_are_none_of_roles(change, message):
     [
         ((LOAD, LOAD), "there are two parts of role load"),
         ((LOAD.replace("binding(32", "binding(16"), LATE), "loop tx over threadIdx.x of role load has 16 iterations"),
-        ((LOAD, LATE.replace("threadIdx.x", "threadIdx.y")), "loop tx over threadIdx.y of role read"),
+        ((LOAD, LATE.replace("binding(32, thread=\"threadIdx.x", "binding(8, thread=\"threadIdx.y")),
+         "loop tx over threadIdx.y of role read has 8 iterations, and the role 32 threads"),
         ((LOAD, LATE.replace('with T.attr("read", "warp_role", 32)', "if i < 4")), "stands outside the roles"),
     ],
 )
 def test_threads_of_roles(parts, message):
-    with pytest.raises(NotALaunch, match=message):
+    with pytest.raises((NotALaunch, CannotSpecialize), match=message):
         specialized(program(parts=parts))
 
 
-def test_a_kernel_has_one_loop_of_roles():
-    loop = """
-        for i in T.serial(3, annotations={{"warp_role_stages": 2}}):
-            with T.attr("{name}", "warp_role", 32):
-                for tx in T.thread_binding(32, thread="threadIdx.x"):
-                    {to}[i, tx] = A[i, tx]"""
-    with pytest.raises(CannotSpecialize, match="the block has 64 threads, and the roles of the loop 32"):
-        specialized(from_source(f"""
+TWO_LOOPS = """
 @T.prim_func
-def main(A: T.Buffer((3, 32)), B: T.Buffer((3, 32)), C: T.Buffer((3, 32))):
-    for bx in T.thread_binding(1, thread="blockIdx.x"):{loop.format(name="b", to="B")}{loop.format(name="c", to="C")}
-"""))
+def main(A: T.Buffer((24, 32)), B: T.Buffer((24, 32)), C: T.Buffer((4, 32))):
+    for bx in T.thread_binding(2, thread="blockIdx.x"):
+        for turn in range(2):
+            total = T.decl_buffer((1,), scope="local")
+            with T.attr("add", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    total[0] = T.float32(0)
+            for i in T.serial(3, annotations={"warp_role_stages": 2}):
+                S = T.decl_buffer((32,), scope="shared")
+                with T.attr("load", "warp_role", 32):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        S[tx] = A[(bx * 2 + turn) * 6 + i, tx]
+                with T.attr("add", "warp_role", 32):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        total[0] = total[0] + S[31 - tx]
+            for i in T.serial(3, annotations={"warp_role_stages": 1}):
+                R = T.decl_buffer((32,), scope="shared")
+                with T.attr("add", "warp_role", 32):
+                    for tx in T.thread_binding(32, thread="threadIdx.x"):
+                        R[tx] = total[0] * T.Cast("float32", i)
+                with T.attr("store", "warp_role", 64):
+                    for tx in T.thread_binding(64, thread="threadIdx.x"):
+                        if tx < 32:
+                            B[(bx * 2 + turn) * 6 + i, tx] = R[31 - tx]
+            with T.attr("add", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    C[bx * 2 + turn, tx] = total[0]
+"""
+
+
+def test_a_nest_may_have_several_loops_of_roles():
+    check(from_source(TWO_LOOPS), some(24, 32), np.zeros((24, 32), "float32"), np.zeros((4, 32), "float32"))
+
+
+def test_each_role_runs_the_nest_by_itself():
+    text = specialized(from_source(TWO_LOOPS)).script()
+    assert text.count("for turn") == 3, "one for each role"
+    assert 'S = T.decl_buffer((2, 32), scope="shared")' in text and 'R = T.decl_buffer((1, 32), scope="shared")' in text
+    assert text.count("phase: T.int32 = turn_1[1]") + text.count("phase: T.int32 = turn[1]") >= 2
 
 
 def test_no_role_changes_how_many_iterations_there_are():

@@ -20,7 +20,7 @@ a barrier between. For targets that have threads; not a pass of CPUs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.effects import is_pure_call
@@ -63,6 +63,10 @@ from loopwright.transform.errors import LoweringError
 from loopwright.transform.on_request.hoist_shared_memory import hoist_shared_memory
 from loopwright.transform.parts.purity import has_data
 from loopwright.transform.parts.statements import StmtRewriter, flat_seq
+
+_ENGINES: Final = frozenset(
+    f"tir.{name}" for name in "bulk_copy_async tensor_copy_async tensor_store_async wgmma wgmma_wait".split()
+)
 
 
 class NeedsBarrier(LoweringError, ValueError):
@@ -316,7 +320,36 @@ def insert_barriers(func: PrimFunc) -> PrimFunc:
     """Threads wait for each other where one reads or overwrites what another has written."""
     func = hoist_shared_memory(func)
     steady = _read_by_all(func.body)
-    return func.with_(body=_InsertBarriers(accesses_of(func, steady=steady), steady).visit(func.body))
+    program = accesses_of(func, steady=steady)
+    program.unknown = program.unknown - _known_to_engines_alone(func.body)
+    return func.with_(body=_InsertBarriers(program, steady).visit(func.body))
+
+
+def _known_to_engines_alone(body: Stmt) -> set[Var]:
+    """Memory whose address goes to asynchronous operations and nowhere else: mbarriers and waits order these.
+
+    What threads load and store there themselves is known as that of all other memory.
+    """
+    given: set[Var] = set()
+    elsewhere: set[Var] = set()
+
+    def look(node: Node) -> bool:
+        if isinstance(node, Call) and node.op.name in _ENGINES:
+            for argument in node.args:
+                load = argument.args[0] if isinstance(argument, Call) and argument.op.name == "tir.address_of" else None
+                if isinstance(load, BufferLoad):
+                    given.add(load.buffer.data)
+                else:
+                    pre_order_visit(argument, look)
+            return False
+        if isinstance(node, Call) and node.op.name == "tir.address_of":
+            elsewhere.update([load.buffer.data for load in node.args if isinstance(load, BufferLoad)])
+        elif isinstance(node, Var) and node.dtype.kind == "handle":
+            elsewhere.add(node)
+        return True
+
+    pre_order_visit(body, look)
+    return given - elsewhere
 
 
 def _read_by_all(body: Stmt) -> set[Var]:

@@ -39,7 +39,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import STAGES, Role, RoleThreads, block_threads, role_of, role_threads
+from loopwright.analysis.warp_roles import SLOTS, Role, RoleThreads, block_threads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -85,6 +85,7 @@ from loopwright.transform.parts.flat_index import add_index
 # Of a loop over blocks: so many blocks stay, and each runs the iterations that follow its own after so many (a
 # persistent kernel). Blocks do not wait for each other, so that nothing else changes.
 RESIDENT_BLOCKS: Final = "resident_blocks"
+_BLOCK_AXIS: Final = "blockIdx.x"
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
 _THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
@@ -207,12 +208,16 @@ class _Kernel:
         self.axes: dict[str, Var] = {}
         self.computed: set[Var] = set()  # inside the kernel
         self.roles: dict[str, RoleThreads] = role_threads(root)
+        self.resident: int | None = None  # blocks that stay, each for several iterations
         self.role: Role | None = None  # around what is looked at
         self.outside: For | AttrStmt | None = None  # the first loop over threads that no role runs
         pre_order_visit(root, self._find)
         if self.roles:
             self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
             self.extents[_ROLE_AXIS] = const(block_threads(root))
+        self.grid: dict[str, int] = {}  # where blocks stay, the iterations along each axis of blocks
+        if self.resident is not None:
+            self._let_blocks_stay(root)
         self.threads = [tag for tag in self.axes if is_thread_tag(tag)]
         self.blocks = [tag for tag in self.axes if is_block_tag(tag)]
         self.users = _users(self.regions.body, _THREAD_AXES if self.roles else self.threads)
@@ -232,8 +237,9 @@ class _Kernel:
                 raise NotALaunch(f"there is no thread axis {tag!r}", node, f"use one of {', '.join(_AXES)}, vthread")
             assert isinstance(node, (For, AttrStmt))
             self.axes[tag] = Var(tag.replace(".", "_"), axis_of(node).var.dtype)
-            self.extents[tag] = _at_most(axis_of(node).extent, resident_blocks(node))
+            self.extents[tag] = axis_of(node).extent
             self._check_extent(node)
+            self.resident = self.resident or resident_blocks(node)
         if tag:
             assert isinstance(node, (For, AttrStmt))
             self.computed.add(axis_of(node).var)
@@ -243,11 +249,29 @@ class _Kernel:
             self.computed.add(node.var)
         return True
 
+    def _let_blocks_stay(self, root: For) -> None:
+        """All loops over blocks become one, of as many blocks as stay; where they are fewer, nothing changes."""
+        assert self.resident is not None
+        for tag, extent in self.extents.items():
+            if is_block_tag(tag):
+                if not isinstance(extent, IntImm):
+                    problem = f"{RESIDENT_BLOCKS} of a loop over blocks of {extent} iterations"
+                    raise NotALaunch(problem, root, "annotate loops whose lengths are constants")
+                self.grid[tag] = extent.value
+        if prod(self.grid.values()) <= self.resident:
+            self.resident = None
+            return
+        for tag in self.grid:
+            self.extents.pop(tag)
+            var = self.axes.pop(tag)
+        self.axes = {_BLOCK_AXIS: Var(_BLOCK_AXIS.replace(".", "_"), var.dtype), **self.axes}
+        self.extents[_BLOCK_AXIS] = const(self.resident, var.dtype)
+
     def _enter_role(self, role: Role, node: AttrStmt) -> None:
         if self.role is not None:
             raise NotALaunch(f"role {role.name} stands inside role {self.role.name}", node, "put it beside that one")
-        if self.roles[role.name].count != role.threads:
-            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].count} in another part"
+        if self.roles[role.name].size != role.threads:
+            problem = f"role {role.name} has {role.threads} threads, and {self.roles[role.name].size} in another part"
             raise NotALaunch(problem, node, "give all parts of a role the same number of threads")
         self._check_outside()
         self.role = role
@@ -262,11 +286,11 @@ class _Kernel:
             return
         mine, axis = self.roles[self.role.name], axis_of(node)
         extents = " × ".join([str(extent) for extent in mine.extents.values()])
-        if prod(mine.extents.values()) != mine.count or tag_of(node) not in mine.extents:
+        if prod(mine.extents.values()) != mine.size or tag_of(node) not in mine.extents:
             problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
             also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
-            hint = f"bind loops of {mine.count} iterations together to {_ROLE_AXIS}, y and z"
-            raise NotALaunch(f"{problem}{also}, and the role {mine.count} threads", node, hint)
+            hint = f"bind loops of {mine.size} iterations together to {_ROLE_AXIS}, y and z"
+            raise NotALaunch(f"{problem}{also}, and the role {mine.size} threads", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -308,6 +332,7 @@ class _Inside(Rewriter):
         # Of the block, or of the role that is written: its axes, with the number of a thread along each.
         self.threads: dict[str, Expr] = {tag: kernel.axes[tag] for tag in kernel.threads}
         self.extents = dict(kernel.extents)
+        self.numbers: dict[str, Expr] = {}  # of the iteration of loops over blocks, where blocks stay
         self.private: dict[Var, list[Axis]] = {}  # memory of virtual threads: it gets a dimension for each axis
         self.buffers: dict[Buffer, Buffer] = {}
 
@@ -370,8 +395,8 @@ class _Inside(Rewriter):
         self.threads, self.extents = around
         last = self.kernel.extents[_ROLE_AXIS]
         within = [index >= mine.begin] if mine.begin > 0 else []
-        if not (isinstance(last, IntImm) and mine.begin + mine.count == last.value):
-            within.append(index < mine.begin + mine.count)
+        if not (isinstance(last, IntImm) and mine.begin + mine.size == last.value):
+            within.append(index < mine.begin + mine.size)
         return statement.with_(body=IfThenElse(reduce(logical_and, within), body) if within else body)
 
     def bound(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
@@ -389,18 +414,29 @@ class _Inside(Rewriter):
                 "fuse the two loops and bind the fused one, or bind one of them to another axis",
             )
         low = self.visit(node.min) if isinstance(node, For) else const(0, axis.var.dtype)
-        number = self.kernel.axes[tag] if is_block_tag(tag) else self.threads[tag]
-        blocks = resident_blocks(node)
-        if blocks is None or _is_at_most(axis.extent, blocks):
-            self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
-            return self.place(node.body, running | {tag})
-        turn = Var(axis.var.name, axis.var.dtype)
-        block = cast(number, axis.var.dtype)
-        self.values[axis.var] = add_index(turn * blocks + block, low)
-        turns = (self.visit(axis.extent) - 1 - block) // blocks + 1
-        body = self.place(node.body, running | {tag})
-        kept = {key: value for key, value in node.annotations.items() if key == STAGES} if isinstance(node, For) else {}
-        return For(turn, const(0, turn.dtype), turns, ForKind.SERIAL, body, annotations=kept)
+        if is_block_tag(tag) and self.kernel.resident is not None and not self.numbers:
+            return self.in_turns(node, running)
+        if is_block_tag(tag):
+            number = self.numbers[tag] if self.numbers else self.kernel.axes[tag]
+        else:
+            number = self.threads[tag]
+        self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
+        return self.place(node.body, running | {tag})
+
+    def in_turns(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
+        """What blocks that stay do: the iterations of all loops over blocks, that along x the fastest."""
+        kernel, blocks = self.kernel, self.kernel.resident
+        assert blocks is not None
+        turn, total = Var("turn", "int32"), prod(kernel.grid.values())
+        number: Expr = turn * blocks + kernel.axes[_BLOCK_AXIS]
+        done = 1
+        for tag in sorted(kernel.grid):
+            rest = number if done == 1 else number // done
+            done *= kernel.grid[tag]
+            self.numbers[tag] = rest if done == total else rest % kernel.grid[tag]
+        turns = (total - 1 - kernel.axes[_BLOCK_AXIS]) // blocks + 1
+        kept = {key: value for key, value in node.annotations.items() if key == SLOTS} if isinstance(node, For) else {}
+        return For(turn, const(0), turns, ForKind.SERIAL, self.bound(node, running), annotations=kept)
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""
@@ -499,14 +535,6 @@ def resident_blocks(node: For | AttrStmt) -> int | None:
         hint = "annotate a loop over blocks with a number, as in 132"
         raise NotALaunch(f"{RESIDENT_BLOCKS} of loop {axis_of(node).var.name} is {blocks}", node, hint)
     return number
-
-
-def _is_at_most(extent: Expr, blocks: int) -> bool:
-    return isinstance(extent, IntImm) and extent.value <= blocks
-
-
-def _at_most(extent: Expr, blocks: int | None) -> Expr:
-    return extent if blocks is None or _is_at_most(extent, blocks) else const(blocks, extent.dtype)
 
 
 def _is_one(extent: Expr) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from math import prod
 
 from loopwright.analysis.thread_axes import axis_of, tag_of
-from loopwright.analysis.warp_roles import ROLE, NotARole, Role, role_of
+from loopwright.analysis.warp_roles import ROLE, NotARole, Role, role_name_of, role_of
 from loopwright.ir import (
     AttrStmt,
     For,
@@ -45,7 +45,7 @@ class _MarkRoles(StmtRewriter):
         self.threads = threads
 
     def visit_For(self, loop: For) -> Stmt:
-        name = _name_of(loop)
+        name = role_name_of(loop)
         if name is None:
             return self.rebuild(loop)
         rest = {key: value for key, value in loop.annotations.items() if key != ROLE}
@@ -66,21 +66,11 @@ class _MarkRoles(StmtRewriter):
         return seq(parts)
 
 
-def _name_of(loop: Stmt) -> str | None:
-    name = loop.annotations.get(ROLE) if isinstance(loop, For) and loop.annotations else None
-    if name is None:
-        return None
-    name = name.value if isinstance(name, StringImm) else name
-    if not isinstance(name, str):
-        raise NotARole(f"the role of loop {loop.loop_var.name}", name, "a name", loop)  # type: ignore[attr-defined]
-    return name
-
-
 def _threads_of(body: Stmt) -> dict[str, int]:
     """How many threads each role has."""
     extents: dict[str, dict[str, int]] = {}
     for loop in collect_statements(body, For):
-        name = _name_of(loop)
+        name = role_name_of(loop)
         if name is None:
             continue
         mine = extents.setdefault(name, {})
@@ -98,6 +88,6 @@ def _threads_of(body: Stmt) -> dict[str, int]:
 @deep
 def mark_roles(func: PrimFunc) -> PrimFunc:
     """Loops that a schedule gave to roles become the parts of these roles."""
-    if not any_statement(func.body, lambda node: _name_of(node) is not None):
+    if not any_statement(func.body, lambda node: role_name_of(node) is not None):
         return func
     return func.with_(body=_MarkRoles(_threads_of(func.body)).visit(func.body))

@@ -7,8 +7,8 @@
                                                                         T.wgmma_wait(0, &C[0], 64)
 
 Until here each thread computes its share of the tile by loops of its own, so that schedules are proved, and programs
-evaluated, on what they mean (`parts/warpgroup_products.py` says what the share is). Tiles in shared memory come by
-tensor copies, which lay them out as tensor cores read them (`specialize_warps`).
+evaluated, on what they mean (`parts/warpgroup_products.py` says what the share is). Tiles come by tensor copies, or
+threads fill them; all accesses put elements where tensor cores expect them (`parts/swizzles.py`).
 
 Needs: threads launched, buffers compacted.  Leaves: no loop for tensor cores. For sm_90a.
 """
@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, Final, NamedTuple
 
-from loopwright.analysis.thread_axes import axis_of, tag_of
+from loopwright.analysis.thread_axes import axis_of, barrier, tag_of
 from loopwright.analysis.warp_roles import core_of, role_of
 from loopwright.ir import (
     Allocate,
@@ -27,7 +28,6 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
-    Call,
     DeclBuffer,
     Evaluate,
     Expr,
@@ -44,7 +44,6 @@ from loopwright.ir import (
     While,
     any_node,
     any_statement,
-    collect,
     collect_statements,
     const,
     deep,
@@ -53,27 +52,32 @@ from loopwright.ir import (
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
-from loopwright.ir.warpgroup_intrinsics import wgmma_commit, wgmma_fence, wgmma_wait
+from loopwright.ir.warpgroup_intrinsics import fence_proxy_async, wgmma_commit, wgmma_fence, wgmma_wait
 from loopwright.transform.errors import LoweringError
-from loopwright.transform.parts.register_operands import NotInRegisters, in_registers, register_operands
-from loopwright.transform.parts.role_places import touches
+from loopwright.transform.parts.register_operands import in_registers, register_operands
 from loopwright.transform.parts.statements import StmtRewriter
+from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.warpgroup_products import (
     PENDING,
     RELEASE,
     WGMMA,
     Differs,
     clears_accumulators,
+    swizzle_of,
     tiles_of_warpgroups,
     warpgroup_product,
 )
+from loopwright.transform.warp_roles.places import touches
+
+_GROUP: Final = 128  # threads of a warpgroup
 
 
 class NotForTensorCores(LoweringError, ValueError):
     """A nest that is annotated for tensor cores is not the share of a thread in what they compute.
 
-    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B. What its threads hold of the
-    result, and how loops count it, `docs/cuda.md` says; the rule for matrix products writes such schedules.
+    A warpgroup multiplies tiles in shared memory, 64 rows of A by up to 256 columns of B, which tensor copies fill.
+    Thread t holds rows h * 8 + t // 32 * 16 + t % 32 // 4 and columns j * 8 + t % 4 * 2 + e of the result, as element
+    j * 4 + h * 2 + e of local memory; the annotated loop counts j, and loops over h, e and 32 bytes of K are inside.
 
     For example:
 
@@ -118,8 +122,10 @@ class _Group(NamedTuple):
 class _UseWarpgroups(StmtRewriter):
     """Writes groups of products, and waits for them where their results are used: as late as the text allows."""
 
-    def __init__(self, registers: Mapping[Var, Buffer]) -> None:
-        self.registers = registers
+    def __init__(self, tiles: Mapping[Var, Buffer], registers: Mapping[Var, Buffer]) -> None:
+        self.tiles, self.registers = tiles, registers
+        self.of_block: set[Var] = set()  # tiles that all threads of the block fill and read, between barriers
+        self.role: AttrStmt | None = None
         self.threads: list[AttrStmt] = []
         self.accumulators: dict[Buffer, None] = {}  # of the role
         self.open: list[_Group] = []
@@ -139,7 +145,7 @@ class _UseWarpgroups(StmtRewriter):
             self.open[-1].behind.append(node.body)
             return seq([])
         if isinstance(node, For) and _is_for_cores(node):
-            return self.group(node, False)
+            return self.begun(node, False)
         if any_statement(node, _is_of_products) or (self.open and isinstance(node, (Allocate, DeclBuffer))):
             return self.around(node)
         return seq([*self.done_before(node), node])
@@ -148,18 +154,23 @@ class _UseWarpgroups(StmtRewriter):
         """A statement with products inside: what is under way outside is done before, and the other way round."""
         if isinstance(node, (Allocate, DeclBuffer)):
             data = node.buffer_var if isinstance(node, Allocate) else node.buffer.data
+            if isinstance(node, Allocate) and data in self.tiles and SWIZZLE not in node.annotations:
+                # A tile that roles do not hand on lies as tensor cores read it, too.
+                self.of_block.add(data)
+                node = node.with_(annotations={**node.annotations, SWIZZLE: swizzle_of(self.tiles[data])})
             body = self.visit(node.body)
             ends = any([data is used.data for group in self.open for used in (*group.accumulators, *group.operands)])
             return node.with_(body=seq([body, *self.done()]) if ends else body)
         before = self.done()
         if isinstance(node, AttrStmt):
-            if role_of(node) is not None:
-                self.accumulators = {}
-            is_axis = tag_of(node).startswith("threadIdx")
+            is_role, is_axis = role_of(node) is not None, tag_of(node).startswith("threadIdx")
+            if is_role:
+                self.accumulators, self.role = {}, node
             self.threads += [node] * is_axis
             body = self.visit(node.body)
             result: Stmt = node.with_(body=seq([body, *self.done()]))
             del self.threads[len(self.threads) - is_axis :]
+            self.role = None if is_role else self.role
         elif isinstance(node, IfThenElse):
             then_case = seq([self.visit(node.then_case), *self.done()])
             other = None if node.else_case is None else seq([self.visit(node.else_case), *self.done()])
@@ -177,7 +188,7 @@ class _UseWarpgroups(StmtRewriter):
             if at in cleared:  # the first product stores to these accumulators in place of adding
                 parts += self.done_before(part)
             elif isinstance(part, For) and part in cleared.values():
-                parts.append(self.group(part, True))
+                parts.append(self.begun(part, True))
             else:
                 parts.append(self.visit(part))
         return seq(parts)
@@ -211,18 +222,33 @@ class _UseWarpgroups(StmtRewriter):
             kept += [address_of(BufferLoad(buffer, tuple([const(0)] * buffer.ndim))), _size(buffer)]
         return Evaluate(wgmma_wait(count, *kept))
 
+    def begun(self, loop: For, is_cleared: bool) -> Stmt:
+        """The products of a nest; what all threads of the block fill is there before, and free behind them."""
+        shared = [buffer for buffer in tiles_of_warpgroups(loop).values() if buffer.data in self.of_block]
+        if not shared:
+            return self.group(loop, is_cleared)
+        if self.role is not None:
+            problem = f"{shared[0].name} is filled by the role that multiplies"
+            hint = "fill the tiles in another role, or let each thread store its share of A"
+            raise NotForTensorCores(loop, problem, hint)
+        filled = [Evaluate(fence_proxy_async()), barrier()]  # what threads have stored is there for tensor cores
+        return seq([*filled, self.group(loop, is_cleared), *self.done(), barrier()])
+
     def group(self, loop: For, is_cleared: bool) -> Stmt:
         """The calls of a nest, as one group; the first one stores to accumulators that were cleared before."""
         nests = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
         for nest in nests:
             if core_of(nest) != WGMMA:
                 raise NotForTensorCores(nest, f"there are none named {core_of(nest)}", f'annotate it with "{WGMMA}"')
-        axes = [tag_of(node) for node in self.threads]
-        if axes != ["threadIdx.x"]:
-            problem = f"threads lie along {', '.join(axes) or 'no axis'}, and those of warpgroups along threadIdx.x"
-            raise NotForTensorCores(nests[0], problem, "give the loops to a role, whose threads are counted along x")
-        thread = axis_of(self.threads[0]).var
-        calls = _Calls(thread, self.registers, is_cleared)
+        threads = {axis_of(node).var: node.value for node in sorted(self.threads, key=tag_of)}
+        extents = {var: extent.value for var, extent in threads.items() if isinstance(extent, IntImm)}
+        role = None if self.role is None else role_of(self.role)
+        count = prod(extents.values()) if role is None else role.threads
+        if len(extents) < len(threads) or count % _GROUP or not threads:
+            of = "the block" if role is None else f"role {role.name}"
+            given = " × ".join([str(extent) for extent in threads.values()]) if role is None else str(count)
+            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {_GROUP}")
+        calls = _Calls(extents, self.registers, is_cleared)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)
         self.open.append(_Group(tuple(calls.accumulators), tuple(calls.operands), []))
@@ -232,8 +258,8 @@ class _UseWarpgroups(StmtRewriter):
 class _Calls(StmtRewriter):
     """Writes the calls of one group."""
 
-    def __init__(self, thread: Var, registers: Mapping[Var, Buffer], is_cleared: bool) -> None:
-        self.thread, self.registers, self.is_cleared = thread, registers, is_cleared
+    def __init__(self, threads: Mapping[Var, int], registers: Mapping[Var, Buffer], is_cleared: bool) -> None:
+        self.threads, self.registers, self.is_cleared = threads, registers, is_cleared
         self.accumulators: list[Buffer] = []
         self.operands: list[Buffer] = []
         self.loops: list[For] = []
@@ -245,14 +271,15 @@ class _Calls(StmtRewriter):
             self.loops.pop()
             return result
         try:
-            product = warpgroup_product(loop, self.thread, self.loops, self.registers)
+            product = warpgroup_product(loop, self.threads, self.loops, self.registers)
         except Differs as error:
             raise NotForTensorCores(loop, str(error)) from None
         self.accumulators.append(product.accumulators.buffer)
-        self.operands += [buffer for buffer in product.registers()]
+        self.operands += product.registers()
         adds: Expr = const(1)
         if self.is_cleared:
-            adds = reduce(logical_or, [around.loop_var > around.min for around in self.loops]) if self.loops else const(0)
+            is_first = [around.loop_var > around.min for around in self.loops]
+            adds = reduce(logical_or, is_first) if is_first else const(0)
         return Evaluate(product.call(adds))
 
 
@@ -289,29 +316,14 @@ def _size(buffer: Buffer) -> int:
     return result
 
 
-def _check_only_copied(body: Stmt, before: dict[Var, Buffer]) -> None:
-    """Raise NotForTensorCores where a thread touches a tile: the copies have laid it out as tensor cores read it."""
-    loops = [loop for loop in collect_statements(body, For) if core_of(loop) is not None]
-    inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad)]}
-    addressed = {id(call.args[0]) for call in collect(body, Call) if call.op.name == "tir.address_of"}
-    for node in [*collect(body, BufferLoad), *collect(body, BufferStore)]:
-        if node.buffer.data in before and id(node) not in inside and id(node) not in addressed:
-            problem = f"a thread {'loads' if isinstance(node, BufferLoad) else 'stores'} elements of {node.buffer.name}"
-            hint = "let one thread of another role copy boxes of a tensor to it, and nothing else touch it"
-            raise NotForTensorCores(loops[0], f"{problem}, which tensor copies have to fill", hint)
-
-
 @function_pass
 @deep
 def use_warpgroups(func: PrimFunc) -> PrimFunc:
     """Nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
     if not any_statement(func.body, lambda node: core_of(node) is not None):
         return func
-    try:
-        operands = register_operands(func.body)
-    except NotInRegisters as error:
-        raise NotForTensorCores(error.loop, str(error), "let each thread store what it has of the operand") from None
+    operands = register_operands(func.body)
     body = in_registers(func.body, operands)
-    _check_only_copied(body, tiles_of_warpgroups(func.body))
     registers = {data: operand.registers for data, operand in operands.items()}
-    return func.with_(body=_UseWarpgroups(registers).visit(body))
+    tiles = {data: tile for data, tile in tiles_of_warpgroups(func.body).items() if data not in registers}
+    return func.with_(body=_UseWarpgroups(tiles, registers).visit(body))

@@ -1,13 +1,14 @@
 """Operands in registers: a left operand of tensor cores that the threads of a warpgroup have computed themselves.
 
-    P = T.decl_buffer((64, 128), "float16", scope="shared")            →    P = T.decl_buffer((64,), "float16", scope="local")
-    for j, h, e in T.grid(16, 2, 2):                                        for j, h, e in T.grid(16, 2, 2):
-        P[w * 16 + h * 8 + u, j * 8 + v * 2 + e] = …                            P[j * 4 + h * 2 + e] = …
+    P = T.decl_buffer((64, 128), scope="shared")            →    P = T.decl_buffer((64,), scope="local")
+    for j, h, e in T.grid(16, 2, 2):                             for j, h, e in T.grid(16, 2, 2):
+        P[w * 16 + h * 8 + u, j * 8 + v * 2 + e] = …                 P[j * 4 + h * 2 + e] = …
     … a nest for tensor cores, of which P is A …
 
-In the program P lies in shared memory, where all lanes see it. Thread t of a warpgroup (warp w = t // 32, u = t % 32 // 4,
-v = t % 4) multiplies rows w * 16 + h * 8 + u of A and columns j * 8 + v * 2 + e, as it holds accumulators: where every
-thread stores nothing but these elements, all that it multiplies is its own, and may lie in its registers.
+In the program P lies in shared memory, where all lanes see it. Thread t of a warpgroup (warp w = t // 32 of it,
+u = t % 32 // 4, v = t % 4) multiplies rows w * 16 + h * 8 + u of A and columns j * 8 + v * 2 + e, as it holds
+accumulators: where every thread of a role stores nothing but these elements, all that it multiplies is its own, and
+lies in its registers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loopwright.analysis.thread_axes import axis_of, is_of_block, scope_of, tag_of
-from loopwright.analysis.warp_roles import core_of
+from loopwright.analysis.warp_roles import core_of, role_of
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     Allocate,
@@ -38,21 +39,14 @@ from loopwright.ir import (
     pre_order_visit,
     substitute,
 )
-from loopwright.transform.parts.warpgroup_products import flat_index, shared_operands, thread_number
+from loopwright.transform.parts.swizzles import SWIZZLE
+from loopwright.transform.parts.warpgroup_products import flat_index, shared_operands, thread_axes
 
-_ROWS = 8  # rows of a warp's half; columns from one pair of a thread to the next
-
-
-class NotInRegisters(Exception):
-    """Why threads do not have what they multiply."""
-
-    def __init__(self, loop: For, problem: str) -> None:
-        super().__init__(problem)
-        self.loop = loop
+_ROWS = 8  # rows of a half of a warp's; columns from one pair of a thread to the next
 
 
 class RegisterOperand(NamedTuple):
-    """An operand that becomes registers, and where its stores go."""
+    """An operand that becomes registers, and where its stores go in them."""
 
     registers: Buffer
     stores: dict[BufferStore, Expr]
@@ -61,25 +55,25 @@ class RegisterOperand(NamedTuple):
 class _Store(NamedTuple):
     store: BufferStore
     loops: tuple[For, ...]  # around it
-    thread: Var
+    threads: dict[Var, int]
 
 
 def register_operands(body: Stmt) -> dict[Var, RegisterOperand]:
-    """The shared memory that threads store to and tensor cores read, by pointer; raises NotInRegisters.
-
-    What tensor copies fill, nobody stores to.
-    """
-    readers: dict[Var, For] = {}
-    for loop in collect_statements(body, For):
-        if core_of(loop) is not None:
-            for buffer in shared_operands(loop):
-                readers.setdefault(buffer.data, loop)
-    if not readers:
-        return {}
-    stores = [store for store in _stores_of(body) if store.store.buffer.data in readers]
+    """The memory of a role that its threads store to and multiply, each what it has stored; by pointer."""
     result: dict[Var, RegisterOperand] = {}
-    for data in dict.fromkeys([store.store.buffer.data for store in stores]):
-        result[data] = _operand([store for store in stores if store.store.buffer.data is data], readers[data])
+    handed = {node.buffer_var for node in collect_statements(body, Allocate) if SWIZZLE in node.annotations}
+    for role in collect_statements(body, AttrStmt):
+        if role_of(role) is None:
+            continue
+        loops = [loop for loop in collect_statements(role.body, For) if core_of(loop) is not None]
+        operands = {buffer.data for loop in loops for buffer in shared_operands(loop)} - handed
+        if not operands:
+            continue
+        stores = [stored for stored in _stores_of(body) if stored.store.buffer.data in operands]
+        for data in dict.fromkeys([stored.store.buffer.data for stored in stores]):
+            operand = _operand([stored for stored in stores if stored.store.buffer.data is data])
+            if operand is not None:
+                result[data] = operand
     return result
 
 
@@ -93,72 +87,74 @@ def _stores_of(body: Stmt) -> list[_Store]:
     """The stores to memory of the block."""
     result: list[_Store] = []
     loops: list[For] = []
-    threads: list[Var] = []
+    threads: dict[Var, int] = {}
 
     def look(node: Node) -> bool:
         if isinstance(node, Expr):
             return False
-        is_axis = isinstance(node, AttrStmt) and tag_of(node).startswith("threadIdx")
-        if isinstance(node, For) or is_axis:
-            around: list[object] = loops if isinstance(node, For) else threads  # type: ignore[assignment]
-            around.append(node if isinstance(node, For) else axis_of(node).var)  # type: ignore[arg-type]
-            pre_order_visit(node.body, look)  # type: ignore[attr-defined]
-            around.pop()
+        if isinstance(node, AttrStmt) and tag_of(node).startswith("threadIdx"):
+            threads[axis_of(node).var] = node.value.value if isinstance(node.value, IntImm) else 0
+        if isinstance(node, For):
+            loops.append(node)
+            pre_order_visit(node.body, look)
+            loops.pop()
             return False
-        if isinstance(node, BufferStore) and is_of_block(scope_of(node.buffer.data)) and len(threads) == 1:
-            result.append(_Store(node, tuple(loops), threads[0]))
+        if isinstance(node, BufferStore) and is_of_block(scope_of(node.buffer.data)):
+            result.append(_Store(node, tuple(loops), dict(threads)))
         return True
 
     pre_order_visit(body, look)
     return result
 
 
-def _operand(stores: Sequence[_Store], reader: For) -> RegisterOperand:
+def _operand(stores: Sequence[_Store]) -> RegisterOperand | None:
+    """The operand; None where a thread stores what another one multiplies."""
     buffer = stores[0].store.buffer
-    columns = buffer.shape[-1]
-    if not isinstance(columns, IntImm) or columns.value % (2 * _ROWS) or buffer.strides or len(buffer.shape) != 2:
-        raise NotInRegisters(reader, f"threads store to {buffer.name}, which has no rows of 16, 32, … columns")
-    places = {store.store: _place(store, columns.value, reader) for store in stores}
-    registers = decl_buffer((columns.value // 2,), buffer.dtype, buffer.name, scope="local")
-    return RegisterOperand(registers, places)
+    columns = buffer.shape[-1].value if isinstance(buffer.shape[-1], IntImm) else 0
+    if columns == 0 or columns % (2 * _ROWS) or buffer.strides or len(buffer.shape) != 2:
+        return None
+    places: dict[BufferStore, Expr] = {}
+    for stored in stores:
+        place = _place(stored, columns)
+        if place is None or stored.store.buffer is not buffer:
+            return None
+        places[stored.store] = place
+    return RegisterOperand(decl_buffer((columns // 2,), buffer.dtype, buffer.name, scope="local"), places)
 
 
-def _place(stored: _Store, columns: int, reader: For) -> Expr:
-    """Where a store goes in the registers of its thread."""
-    store, buffer = stored.store, stored.store.buffer
-    facts = Analyzer()
-    number, parts = thread_number(stored.thread, facts)
+def _place(stored: _Store, columns: int) -> Expr | None:
+    """Where a store goes in the registers of its thread; None where the element is not of its share."""
+    store, facts = stored.store, Analyzer()
+    axes, parts = thread_axes(stored.threads, facts)
     for loop in stored.loops:
         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
     variables = [loop.loop_var for loop in stored.loops]
-    flat = substitute(flat_index(buffer, store.indices), {stored.thread: number})
-    linear = linear_coefficients(facts.simplify(flat), [*parts, *variables], facts)
-    steps = [step.value for step in linear[0] if isinstance(step, IntImm)] if linear is not None else []
-    problem = f"a thread stores elements of {buffer.name} that another thread multiplies"
-    if linear is None or len(steps) != len(parts) + len(variables) or not isinstance(linear[1], IntImm):
-        raise NotInRegisters(reader, problem)
-    if steps[: len(parts)] != [64 * columns, 16 * columns, columns, 2]:
-        raise NotInRegisters(reader, problem)
-    begin = linear[1].value
-    row, column = begin // columns, begin % columns
-    place: Expr = const(column // _ROWS * 4 + row // _ROWS * 2 + column % _ROWS)
-    row, column, pair = row // _ROWS if row % _ROWS == 0 else 2, column // _ROWS, column % _ROWS
+    flat = facts.simplify(substitute(flat_index(store.buffer, store.indices), axes))
+    linear = linear_coefficients(flat, [*parts, *variables], facts)
+    if linear is None or not isinstance(linear[1], IntImm):
+        return None
+    steps = [step.value for step in linear[0] if isinstance(step, IntImm)]
+    if len(steps) != len(linear[0]) or steps[: len(parts)] != [64 * columns, 16 * columns, columns, 2]:
+        return None
+    half, row = divmod(linear[1].value // columns, _ROWS)
+    pair, column = divmod(linear[1].value % columns, _ROWS)
+    if row:
+        return None
+    place: Expr = const(pair * 4 + half * 2 + column)
     for loop, step in zip(stored.loops, steps[len(parts) :], strict=True):
         last = loop.extent.value - 1 if isinstance(loop.extent, IntImm) else -1
         if step == 0:
             continue
-        if last < 0 or not isinstance(loop.min, IntImm) or loop.min.value != 0:
-            raise NotInRegisters(reader, problem)
+        if last < 0 or step < 0 or not isinstance(loop.min, IntImm) or loop.min.value != 0:
+            return None
         if step == _ROWS * columns:
-            row, each = row + last, 2
+            half, each = half + last, 2
         elif step % _ROWS == 0:
-            column, each = column + last * (step // _ROWS), step // _ROWS * 4
+            pair, each = pair + last * (step // _ROWS), step // _ROWS * 4
         else:
-            pair, each = pair + last * step, step
+            column, each = column + last * step, step
         place = place + loop.loop_var * each
-    if row > 1 or pair > 1 or column >= columns // _ROWS:
-        raise NotInRegisters(reader, problem)
-    return place
+    return place if half < 2 and column < 2 and pair < columns // _ROWS else None
 
 
 class _InRegisters(Rewriter):

@@ -1,8 +1,12 @@
-"""Tensor copies: nests of one thread that copy a box of a tensor to shared memory, as copies of the engine (TMA).
+"""Tensor copies: nests of one thread that copy a box between a tensor and shared memory, as copies of the engine (TMA).
 
     if thread == begin:                                        →    T.tensor_copy_async(&S[0, 0], A_map, barrier, i, k)
         for r, c in T.grid(128, 64):
             S[r, c] = T.if_then_else(i + r < m, A[i + r, k + c], 0)
+
+    if thread == begin:                                        →    if thread == begin:
+        for r, c in T.grid(128, 64):                                    T.tensor_store_async(C_map, &S[0, 0], i, j)
+            C[i + r, j + c] = S[r, c]
 
 The loops count through the box, each along a dimension of its own, and the box lies in shared memory row by row.
 Conditions ask whether an index is inside the tensor: what is outside arrives as zeros. Loops further out stay: each of
@@ -13,10 +17,10 @@ else, and the kernel stores nothing to its source.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from loopwright.analysis.thread_axes import scope_of
+from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
     EQ,
@@ -42,6 +46,7 @@ from loopwright.ir import (
     Stmt,
     Var,
     collect,
+    collect_statements,
     const,
     logical_not,
     seq,
@@ -49,8 +54,16 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.intrinsics import address_of
+from loopwright.ir.tensor_copy_intrinsics import (
+    MOST_DIMENSIONS,
+    bulk_commit_group,
+    bulk_wait_group_read,
+    tensor_copy_async,
+    tensor_map,
+    tensor_store_async,
+    type_of_value,
+)
 from loopwright.ir.visitor import variables_in
-from loopwright.ir.tensor_copy_intrinsics import MOST_DIMENSIONS, tensor_copy_async, tensor_map, type_of_value
 from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
@@ -76,54 +89,98 @@ def with_tensor_copies(
 
     `swizzles` are those of the targets, in bytes. What the kernel has `stored` to is no source of a copy.
     """
-    copies = _Copies(statement, targets, stored, thread, swizzles, barrier)
-    return TensorCopies(copies.written(statement), copies.maps)
+    accesses: list[BufferLoad | BufferStore] = [*collect(statement, BufferLoad), *collect(statement, BufferStore)]
+    uses = Counter([access.buffer.data for access in accesses])
+
+    def call(box: Box, name: Var) -> Stmt:
+        return Evaluate(tensor_copy_async(box.address, name, barrier, *box.coordinates))
+
+    def copied(nest: Stmt) -> Box | None:
+        box = _box_of(nest, swizzles)
+        if box is None or box.is_stored or box.shared.data not in targets or uses[box.shared.data] != 1:
+            return None
+        return box if box.tensor.data not in stored else None
+
+    copies = _Copies(thread, swizzles, copied, call)
+    return TensorCopies(copies.written(statement, is_of_warp=True), copies.maps)
 
 
-class _Box(NamedTuple):
-    """The loops of a nest that count through a box, by dimension of the tensor."""
+def with_tensor_stores(
+    statement: Stmt, sources: frozenset[Var], thread: Expr, swizzles: Mapping[Var, int]
+) -> TensorCopies:
+    """The statement, with stores of boxes for the nests of its first thread that read the sources.
 
-    loops: dict[int, For]
-    outer: list[For]  # which copy another box in each iteration
+    The thread goes on when the sources have been read.
+    """
+
+    def call(box: Box, name: Var) -> Stmt:
+        store = Evaluate(tensor_store_async(name, box.address, *box.coordinates))
+        return seq([store, Evaluate(bulk_commit_group()), Evaluate(bulk_wait_group_read(0))])
+
+    def copied(nest: Stmt) -> Box | None:
+        box = _box_of(nest, swizzles)
+        return box if box is not None and box.is_stored and box.shared.data in sources else None
+
+    stores = _Copies(thread, swizzles, copied, call)
+    return TensorCopies(stores.written(statement, is_of_warp=False), stores.maps)
+
+
+def stored_boxes(statement: Stmt, sources: frozenset[Var]) -> dict[Var, Buffer]:
+    """The sources of which the statement stores boxes, by one thread."""
+    result: dict[Var, Buffer] = {}
+    for choice in collect_statements(statement, IfThenElse):
+        for nest in _nests(choice):
+            box = _box_of(nest, {})
+            if box is not None and box.is_stored and box.shared.data in sources:
+                result[box.shared.data] = box.shared
+    return result
+
+
+class Box(NamedTuple):
+    """A box of a tensor, and where it lies in shared memory."""
+
+    tensor: Buffer
+    shared: Buffer
+    is_stored: bool  # from shared memory to the tensor
+    extents: tuple[Expr, ...]
+    address: Expr
+    coordinates: tuple[Expr, ...]
+    outer: tuple[For, ...]  # loops which copy another box in each iteration
 
 
 class _Copies:
+    """Puts calls in the place of nests of one thread."""
+
     def __init__(
         self,
-        statement: Stmt,
-        targets: frozenset[Var],
-        stored: frozenset[Var],
         thread: Expr,
         swizzles: Mapping[Var, int],
-        barrier: Expr,
+        copied: Callable[[Stmt], Box | None],
+        call: Callable[[Box, Var], Stmt],
     ) -> None:
-        self.targets, self.stored, self.thread = targets, stored, thread
-        self.swizzles, self.barrier = swizzles, barrier
+        self.thread, self.swizzles, self.copied, self.call = thread, swizzles, copied, call
         self.maps: list[tuple[Var, Expr]] = []
-        accesses = [*collect(statement, BufferLoad), *collect(statement, BufferStore)]
-        self.uses = Counter([access.buffer.data for access in accesses])  # type: ignore[attr-defined]
 
-    def written(self, statement: Stmt) -> Stmt:
+    def written(self, statement: Stmt, is_of_warp: bool) -> Stmt:
+        """The statement; calls are those of all lanes of a warp, or of its first one."""
         if isinstance(statement, SeqStmt):
-            return seq([self.written(part) for part in statement.seq])
+            return seq([self.written(part, is_of_warp) for part in statement.seq])
         if not isinstance(statement, IfThenElse) or statement.else_case is not None:
             return statement
         if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
             return statement
-        body = statement.then_case
-        nests = list(body.seq) if isinstance(body, SeqStmt) else [body]
+        nests = _nests(statement)
         if len(nests) == 1 and self._is_for_all(nests[0]):
-            nest = nests[0]
+            (nest,) = nests
             assert isinstance(nest, IfThenElse)
-            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case)))
-        copied = [self._copied(nest) for nest in nests]
-        # Lanes other than the first one do nothing in what stays, and everything in copies.
-        return seq(
-            [
-                statement.with_(then_case=nest) if copy is None else copy
-                for nest, copy in zip(nests, copied, strict=True)
-            ]
-        )
+            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case), is_of_warp))
+        parts: list[Stmt] = []
+        for nest in nests:
+            box = self.copied(nest)
+            # Lanes other than the first one do nothing in what stays.
+            made = nest if box is None else self._nest(box)
+            parts.append(made if box is not None and is_of_warp else statement.with_(then_case=made))
+        return seq(parts)
 
     def _is_for_all(self, nest: Stmt) -> bool:
         """Whether it is under a condition that all threads answer alike: it is asked first then."""
@@ -132,97 +189,110 @@ class _Copies:
         own = set(variables_in(self.thread))
         return not uses_var(nest.condition, own.__contains__) and not collect(nest.condition, Call)
 
-    def _copied(self, nest: Stmt) -> Stmt | None:
-        loops: list[For] = []
-        conditions: list[Expr] = []
-        statement = nest
-        while True:
-            if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED, ForKind.VECTORIZED):
-                if not isinstance(statement.extent, IntImm) or not isinstance(statement.min, IntImm):
-                    return None
-                loops.append(statement)
-                statement = statement.body
-            elif isinstance(statement, IfThenElse) and statement.else_case is None:
-                conditions += _terms(statement.condition)
-                statement = statement.then_case
-            else:
-                break
-        if not isinstance(statement, BufferStore) or statement.buffer.data not in self.targets:
-            return None
-        value: Expr = statement.value
-        while not isinstance(value, BufferLoad):
-            chosen = _choice(value)
-            if chosen is None:
-                return None
-            conditions += _terms(chosen[0])
-            value = chosen[1]
-        source = value.buffer
-        is_read_only = scope_of(source.data) == "global" and source.data not in self.stored
-        if not is_read_only or value.dtype is not statement.value.dtype or self.uses[statement.buffer.data] != 1:
-            return None
-        if len(source.shape) > MOST_DIMENSIONS or not _is_tensor(source):
-            return None
-        facts = Analyzer()
-        for loop in loops:
-            facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-        indices = [facts.simplify(index) for index in value.indices]
-        if any([has_data(index) for index in indices]):
-            return None
-        if not all([_is_inside(condition, indices, source.shape, facts) for condition in conditions]):
-            return None
-        box = self._box(loops, indices, statement, facts)
-        if box is None:
-            return None
-        return self._call(box, indices, statement, source)
-
-    def _box(self, loops: list[For], indices: list[Expr], store: BufferStore, facts: Analyzer) -> _Box | None:
-        """The loops of a box whose elements lie row by row at the target."""
-        chosen: dict[int, For] = {}
-        outer: list[For] = []
-        variables = [loop.loop_var for loop in loops]
-        steps = [_steps(index, variables, facts) for index in indices]
-        target = _steps(_flat(store.buffer, store.indices), variables, facts)
-        if target is None or None in steps:
-            return None
-        for at, loop in enumerate(loops):
-            moved = [dim for dim, step in enumerate(steps) if step is not None and step[at] != 0]
-            if loop.extent.value == 1:  # type: ignore[attr-defined]
-                outer.append(loop)
-            elif len(moved) == 1 and steps[moved[0]][at] == 1 and moved[0] not in chosen:  # type: ignore[index]
-                chosen[moved[0]] = loop
-            else:
-                outer.append(loop)
-        size = 1
-        for dim in sorted(chosen, reverse=True):
-            extent = chosen[dim].extent.value  # type: ignore[attr-defined]
-            if target[loops.index(chosen[dim])] != size or extent > _LONGEST:
-                return None
-            size *= extent
-        row = chosen.get(len(indices) - 1)
-        width = row.extent.value * store.buffer.dtype.nbytes if row is not None else 0  # type: ignore[attr-defined]
-        swizzle = self.swizzles.get(store.buffer.data, 0)
-        if width % _MULTIPLE or width == 0 or (swizzle and width != swizzle):
-            return None
-        return _Box(chosen, outer)
-
-    def _call(self, box: _Box, indices: list[Expr], store: BufferStore, source: Buffer) -> Stmt:
-        first = {loop.loop_var: loop.min for loop in box.loops.values()}
-        extents = [box.loops[dim].extent if dim in box.loops else const(1) for dim in range(len(indices))]
-        swizzle = self.swizzles.get(store.buffer.data, 0)
-        strides = [stride.astype("int64") for stride in source.effective_strides()]
-        shape = [extent.astype("int64") for extent in source.shape]
-        call = tensor_map(source.data, str(source.dtype), swizzle, len(shape), *shape, *strides, *extents)
-        name = Var(f"{source.name}_map", type_of_value(call))
-        self.maps.append((name, call))
-        facts = Analyzer()
-        at = tuple([facts.simplify(substitute(index, first)) for index in store.indices])
-        where = [facts.simplify(substitute(index, first)).astype("int32") for index in indices]
-        target = address_of(BufferLoad(store.buffer, at))
-        result: Stmt = Evaluate(tensor_copy_async(target, name, self.barrier, *where))
+    def _nest(self, box: Box) -> Stmt:
+        tensor = box.tensor
+        strides = [stride.astype("int64") for stride in tensor.effective_strides()]
+        shape = [extent.astype("int64") for extent in tensor.shape]
+        swizzle = self.swizzles.get(box.shared.data, 0)
+        value = tensor_map(tensor.data, str(tensor.dtype), swizzle, len(shape), *shape, *strides, *box.extents)
+        name = Var(f"{tensor.name}_map", type_of_value(value))
+        self.maps.append((name, value))
+        result = self.call(box, name)
         for loop in reversed(box.outer):
             kind = ForKind.UNROLLED if loop.kind is ForKind.VECTORIZED else loop.kind
             result = loop.with_(body=result, kind=kind)
         return result
+
+
+def _nests(choice: IfThenElse) -> list[Stmt]:
+    body = choice.then_case
+    return list(body.seq) if isinstance(body, SeqStmt) else [body]
+
+
+def _box_of(nest: Stmt, swizzles: Mapping[Var, int]) -> Box | None:
+    """The box that a nest copies; None where it is no such copy."""
+    loops: list[For] = []
+    conditions: list[Expr] = []
+    statement = nest
+    while True:
+        if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED, ForKind.VECTORIZED):
+            if not isinstance(statement.extent, IntImm) or not isinstance(statement.min, IntImm):
+                return None
+            loops.append(statement)
+            statement = statement.body
+        elif isinstance(statement, IfThenElse) and statement.else_case is None:
+            conditions += _terms(statement.condition)
+            statement = statement.then_case
+        else:
+            break
+    if not isinstance(statement, BufferStore):
+        return None
+    value: Expr = statement.value
+    is_stored = scope_of(statement.buffer.data) == "global"
+    while not isinstance(value, BufferLoad):
+        chosen = _choice(value)
+        if chosen is None or is_stored:
+            return None
+        conditions += _terms(chosen[0])
+        value = chosen[1]
+    tensor, shared = (statement, value) if is_stored else (value, statement)
+    scopes = scope_of(tensor.buffer.data), scope_of(shared.buffer.data)
+    if scopes[0] != "global" or not is_of_block(scopes[1]) or value.dtype is not statement.value.dtype:
+        return None
+    if len(tensor.buffer.shape) > MOST_DIMENSIONS or not _is_tensor(tensor.buffer):
+        return None
+    facts = Analyzer()
+    for loop in loops:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    indices = [facts.simplify(index) for index in tensor.indices]
+    if any([has_data(index) for index in indices]):
+        return None
+    if not all([_is_inside(condition, indices, tensor.buffer.shape, facts) for condition in conditions]):
+        return None
+    along = _box_loops(loops, indices, shared, facts, swizzles.get(shared.buffer.data, 0))
+    if along is None:
+        return None
+    first = {loop.loop_var: loop.min for loop in along.values()}
+    outside = Analyzer()
+    at = tuple([outside.simplify(substitute(index, first)) for index in shared.indices])
+    return Box(
+        tensor.buffer,
+        shared.buffer,
+        is_stored,
+        tuple([along[dim].extent if dim in along else const(1) for dim in range(len(indices))]),
+        address_of(BufferLoad(shared.buffer, at)),
+        tuple([outside.simplify(substitute(index, first)).astype("int32") for index in indices]),
+        tuple([loop for loop in loops if loop not in along.values()]),
+    )
+
+
+def _box_loops(
+    loops: list[For], indices: list[Expr], shared: BufferLoad | BufferStore, facts: Analyzer, swizzle: int
+) -> dict[int, For] | None:
+    """The loops of a box whose elements lie row by row in shared memory, by dimension of the tensor."""
+    variables = [loop.loop_var for loop in loops]
+    moves = [_steps(index, variables, facts) for index in indices]
+    there = _steps(_flat(shared.buffer, shared.indices), variables, facts)
+    steps = [move for move in moves if move is not None]
+    if there is None or len(steps) < len(moves):
+        return None
+    result: dict[int, For] = {}
+    for at, loop in enumerate(loops):
+        moved = [dim for dim, step in enumerate(steps) if step[at] != 0]
+        if _count(loop) != 1 and len(moved) == 1 and steps[moved[0]][at] == 1 and moved[0] not in result:
+            result[moved[0]] = loop
+    size = 1
+    for dim in sorted(result, reverse=True):
+        if there[loops.index(result[dim])] != size or _count(result[dim]) > _LONGEST:
+            return None
+        size *= _count(result[dim])
+    row = result.get(len(indices) - 1)
+    width = 0 if row is None else _count(row) * shared.buffer.dtype.nbytes
+    return None if width % _MULTIPLE or width == 0 or (swizzle and width != swizzle) else result
+
+
+def _count(loop: For) -> int:
+    return loop.extent.value if isinstance(loop.extent, IntImm) else 0
 
 
 def _asked(condition: Expr, thread: Expr) -> Expr:
@@ -292,4 +362,4 @@ def _is_tensor(buffer: Buffer) -> bool:
     return isinstance(last, IntImm) and last.value == 1 and isinstance(begins, IntImm) and begins.value == 0
 
 
-__all__ = ["TensorCopies", "with_tensor_copies"]
+__all__ = ["TensorCopies", "stored_boxes", "with_tensor_copies", "with_tensor_stores"]

@@ -3,15 +3,15 @@
     for j, h, e, k in T.grid(n // 8, 2, 2, 16):                                       a 64 × n tile, 16 of K
         C[j, h, e] += A[w * 16 + h * 8 + u, k] * B[j * 8 + v * 2 + e, k]
 
-Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order in
-local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
+Thread t of the warpgroup is warp w = t // 32 of it, u = t % 32 // 4 and v = t % 4. Its accumulators lie in this order
+in local memory, all from one place on. Rows of A and columns of B are rows of shared memory of 32, 64 or 128 bytes that
 run along K, or tiles of 64 of them that run along rows and columns (float16 and bfloat16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import core_of
@@ -78,8 +78,9 @@ class WarpgroupProduct(NamedTuple):
     b: Operand
 
     def call(self, adds: Expr) -> Expr:
-        """The call; the accumulators are stored to where `adds` is false."""
-        return wgmma(address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, adds)
+        """The call; accumulators are stored to, and not added to, where `adds` is false."""
+        arguments: list[Any] = [address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, adds]
+        return wgmma(*arguments)
 
     def registers(self) -> list[Buffer]:
         """The operands in registers."""
@@ -107,8 +108,8 @@ class _Loops(NamedTuple):
 def shared_operands(loop: For) -> list[Buffer]:
     """The shared memory that a nest reads."""
     store, _ = _innermost(loop)
-    sides = [] if store is None else _sides(store) or []
-    return [side.buffer for side in sides if is_of_block(scope_of(side.buffer.data))]
+    sides = None if store is None else _sides(store)
+    return [side.buffer for side in sides or () if is_of_block(scope_of(side.buffer.data))]
 
 
 def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
@@ -125,8 +126,8 @@ def uses_accumulators(body: Stmt) -> bool:
     loops = [loop for loop in collect_statements(body, For) if core_of(loop) is not None]
     inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad), *collect(loop, BufferStore)]}
     added = {node.buffer.data for loop in loops for node in collect(loop, BufferStore)}
-    accesses = [*collect(body, BufferLoad), *collect(body, BufferStore)]
-    return any([node.buffer.data in added and id(node) not in inside for node in accesses])
+    accesses: list[BufferLoad | BufferStore] = [*collect(body, BufferLoad), *collect(body, BufferStore)]
+    return any([access.buffer.data in added and id(access) not in inside for access in accesses])
 
 
 def swizzle_of(buffer: Buffer) -> int:
@@ -136,16 +137,16 @@ def swizzle_of(buffer: Buffer) -> int:
     return bytes if bytes in (32, 64, 128) and not buffer.strides else 0
 
 
-def thread_number(thread: Var, facts: Analyzer) -> tuple[Expr, list[Var]]:
-    """The number of a thread, in terms of its warpgroup, warp, quad and lane of that, which `facts` knows of."""
+def thread_axes(threads: Mapping[Var, int], facts: Analyzer) -> tuple[dict[Var, Expr], list[Var]]:
+    """The number of a thread along each axis, in terms of its warpgroup, warp, quad and lane of that; and these."""
     group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
     for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
         facts.bind(var, Range(0, extent))
-    number: Expr = (group * _GROUP + warp * 32 + row * 4 + column).astype(thread.dtype)
-    return number, [group, warp, row, column]
+    axes = _axes_of(group * _GROUP + warp * 32 + row * 4 + column, threads)
+    return {var: facts.simplify(value) for var, value in axes.items()}, [group, warp, row, column]
 
 
-def clears_accumulators(statement: Stmt, loop: For) -> Var | None:
+def clears_accumulators(statement: For, loop: For) -> Var | None:
     """The accumulators of a nest of one product, where a statement sets all of them to 0."""
     products = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
     store, loops = _innermost(statement)
@@ -173,11 +174,16 @@ def clears_accumulators(statement: Stmt, loop: For) -> Var | None:
 
 
 def warpgroup_product(
-    loop: For, thread: Var, around: Sequence[For] = (), registers: Mapping[Var, Buffer] | None = None
+    loop: For,
+    threads: Mapping[Var, int],
+    around: Sequence[For] = (),
+    registers: Mapping[Var, Buffer] | None = None,
 ) -> WarpgroupProduct:
-    """The `wgmma` that the nest is for the warpgroup of `thread`; raises Differs where it is none.
+    """The `wgmma` that the nest is for the warpgroup of a thread; raises Differs where it is none.
 
-    It stands in the loops `around` it. `registers` are those of operands that are not in shared memory, by the memory that they are in the program.
+    It stands in the loops `around` it. `registers` are those of operands that are not in shared memory, by the memory
+    that they are in the program. `threads` are the axes of the block's threads, the fastest first, and how many there
+    are along each.
     """
     store, loops = _innermost(loop)
     if store is None:
@@ -189,17 +195,17 @@ def warpgroup_product(
     facts = Analyzer()
     for inner in (*around, *loops):
         facts.bind(inner.loop_var, Range.from_min_extent(inner.min, inner.extent))
-    number, (group, warp, row, column) = thread_number(thread, facts)
-    counted = _counted(store, loops, {thread: number}, facts)
+    axes, (group, warp, row, column) = thread_axes(threads, facts)
+    counted = _counted(store, loops, axes, facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
     facts.bind(counted.near, Range(0, min(_STEP, n // _STEP)))
     near: Expr = counted.far * _STEP + counted.near
-    named: dict[Var, Expr] = {thread: number, counted.pairs: near.astype(counted.pairs.dtype)}
+    named: dict[Var, Expr] = {**axes, counted.pairs: near.astype(counted.pairs.dtype)}
     counted = counted._replace(warp=warp, row=row, column=column)
     first: dict[Var, Expr] = {inner.loop_var: inner.min for inner in loops}
-    first[thread] = thread // _GROUP * _GROUP
+    first |= _axes_of(_number_of(threads) // _GROUP * _GROUP, threads)
     a, b = sides
     if _moves(a, named, counted, facts)[counted.rows] == 0:
         a, b = b, a
@@ -222,6 +228,27 @@ def warpgroup_product(
     ]
     start = [Analyzer().simplify(substitute(index, first)) for index in store.indices]
     return WarpgroupProduct(BufferLoad(store.buffer, tuple(start)), n, operands[0], operands[1])
+
+
+def _number_of(threads: Mapping[Var, int]) -> Expr:
+    """The number of a thread in its block."""
+    result: Expr = const(0)
+    each = 1
+    for var, extent in threads.items():
+        result = result + var.astype("int32") * each
+        each *= extent
+    return result
+
+
+def _axes_of(number: Expr, threads: Mapping[Var, int]) -> dict[Var, Expr]:
+    """The number of a thread along each axis, of its number in the block."""
+    result: dict[Var, Expr] = {}
+    each = 1
+    for at, (var, extent) in enumerate(threads.items(), 1):
+        rest = number if each == 1 else number // each
+        result[var] = (rest if at == len(threads) else rest % extent).astype(var.dtype)
+        each *= extent
+    return result
 
 
 def _innermost(loop: For) -> tuple[BufferStore | None, list[For]]:
@@ -259,7 +286,7 @@ def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], f
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
-    by_step = {step: var for step, var in zip(steps, variables, strict=True)}
+    by_step = dict(zip(steps, variables, strict=True))
     for step, extent in ((2, 2), (1, 2)):
         if _extent(_loop_of(loops, by_step[step])) != extent:
             raise Differs(f"loop {by_step[step].name} has {_extent(_loop_of(loops, by_step[step]))} iterations, not 2")

@@ -12,15 +12,18 @@ Needs: no blocks.  Leaves: one index for each load and store.
 
 from __future__ import annotations
 
+from loopwright.analysis.thread_axes import axis_of, tag_of
 from loopwright.arith import Analyzer
 from loopwright.arith.index_arithmetic import IndexArithmetic, is_index_type
 from loopwright.ir import (
     Allocate,
     AllocateConst,
+    AttrStmt,
     Block,
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     Cast,
     DeclBuffer,
     Expr,
@@ -36,22 +39,29 @@ from loopwright.ir import (
     Rewriter,
     Stmt,
     Var,
+    any_statement,
     const,
     deep,
 )
+from loopwright.ir.attributes import python_value
 from loopwright.ir.node import rewrite_tuple
 from loopwright.ir.passes import function_pass
 from loopwright.runtime.dtype import INT32, INT64
 from loopwright.transform.errors import BlockNotLowered
 from loopwright.transform.parts.flat_index import add_index, flat_index, is_literal, mul_index, sub_index
+from loopwright.transform.parts.known_ops import ADDRESS_OF
 from loopwright.transform.parts.prefetch_loops import prefetch_loops
+from loopwright.transform.parts.swizzles import SWIZZLE, swizzled
 
 
 class _FlattenBuffers(Rewriter):
-    def __init__(self, by_separators: bool = False) -> None:
+    def __init__(self, by_separators: bool = False, has_swizzles: bool = False) -> None:
+        self.has_swizzles = has_swizzles  # which are simpler where the numbers of threads are known
         self.by_separators = by_separators
         self.flat: dict[Buffer, Buffer] = {}
         self.memory: dict[Var, Buffer] = {}  # what stands for an allocation whose axes are separated
+        self.swizzles: dict[Var, int] = {}  # of memory, in bytes of its lines
+        self.is_address = False
         self.facts = Analyzer()
         self.numbers = IndexArithmetic()
 
@@ -109,7 +119,24 @@ class _FlattenBuffers(Rewriter):
 
     def index(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         """The flat index, without the quotients and remainders that cancel in it."""
+        bytes = 0 if self.is_address else self.swizzles.get(buffer.data, 0)
+        if bytes:
+            return flat_index(buffer, swizzled(buffer, indices, bytes, self.facts))
         return self.put_together(flat_index(buffer, rewrite_tuple(indices, self._as_counted)))
+
+    def visit_Call(self, call: Call) -> Expr:
+        """An address is that of a tile: who gets it knows how the tile lies."""
+        around, self.is_address = self.is_address, self.is_address or call.op is ADDRESS_OF
+        result: Expr = self.rebuild(call)
+        self.is_address = around
+        return result
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        if not tag_of(node) or not self.has_swizzles:
+            return self.rebuild(node)
+        axis, extent = axis_of(node), self.visit(node.value)
+        with self.facts.bound(axis.var, Range.from_min_extent(const(0, axis.var.dtype), axis.extent)):
+            return node.with_(value=extent, body=self.visit(node.body))
 
     def put_together(self, index: Expr) -> Expr:
         """An index without the quotients and remainders that cancel in it; `index` itself where none do."""
@@ -132,6 +159,9 @@ class _FlattenBuffers(Rewriter):
         return index
 
     def visit_Allocate(self, node: Allocate) -> Stmt:
+        swizzle = python_value(node.annotations.get(SWIZZLE))
+        if isinstance(swizzle, int):
+            self.swizzles[node.buffer_var] = swizzle
         body = self.visit(node.body)
         separated = self.memory.get(node.buffer_var)
         return node.with_(extents=one_extent(node.extents) if separated is None else separated.shape, body=body)
@@ -198,7 +228,7 @@ def one_extent(extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
 @deep
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
     """Every buffer has one dimension."""
-    return _flatten(func, _FlattenBuffers())
+    return _flatten(func, _FlattenBuffers(has_swizzles=any_statement(func.body, _is_swizzled)))
 
 
 @function_pass
@@ -206,6 +236,10 @@ def flatten_buffers(func: PrimFunc) -> PrimFunc:
 def flatten_buffers_by_separators(func: PrimFunc) -> PrimFunc:
     """As `flatten_buffers`, but axes on two sides of a separator stay apart: some memory has two dimensions."""
     return _flatten(func, _FlattenBuffers(by_separators=True))
+
+
+def _is_swizzled(node: Node) -> bool:
+    return isinstance(node, Allocate) and SWIZZLE in node.annotations
 
 
 def _flatten(func: PrimFunc, rewriter: _FlattenBuffers) -> PrimFunc:

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import log2
 from math import e as euler
+from math import log2
 from typing import Final, NamedTuple
 
-from loopwright.analysis.warp_roles import REGISTERS, ROLE, STAGES, TENSOR_CORE
+from loopwright.analysis.warp_roles import REGISTERS, ROLE, SLOTS, STAGES, TENSOR_CORE
 from loopwright.autosched.gpu.attention.plan import GROUP_ROWS, ROW_BYTES, AttentionPlan, AttentionShape
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import shuffled
@@ -92,7 +92,7 @@ class _Kernel:
         ib, shape, plan = self.ib, self.shape, self.plan
         self.row_tiles = -(-shape.queries // plan.queries)
         tiles = self.row_tiles * shape.batch * shape.heads
-        tile = self._loop("blockIdx.x", tiles, {RESIDENT_BLOCKS: plan.blocks, STAGES: plan.query_stages})
+        tile = self._loop("blockIdx.x", tiles, {RESIDENT_BLOCKS: plan.blocks, SLOTS: plan.query_stages})
         rows, head = tile // (shape.batch * shape.heads), tile % (shape.batch * shape.heads)
         if shape.causal:  # those that see most keys first
             rows = self.row_tiles - 1 - rows
@@ -347,14 +347,14 @@ class _Kernel:
             conditions.append(end - 1 > sees)
         if not conditions:
             return
-        with ib.if_scope(conditions[0] if len(conditions) == 1 else logical_or(*conditions)):
-            with self._share(s) as (j, h, e):
-                at = self.j * plan.keys + thread.column(j, e)
-                limit: Expr = const(shape.keys - 1)
-                if shape.causal:
-                    limit = Min(limit, self.first + thread.row(h) + shape.diagonal)
-                place = (*thread, j, h, e)
-                s[place] = Select(at <= limit, s[place], const(_NEVER, "float32"))
+        some = conditions[0] if len(conditions) == 1 else logical_or(*conditions)
+        with ib.if_scope(some), self._share(s) as (j, h, e):
+            limit: Expr = const(shape.keys - 1)
+            if shape.causal:
+                limit = Min(limit, self.first + thread.row(h) + shape.diagonal)
+            place = (*thread, j, h, e)
+            last = limit - (self.j * plan.keys + thread.lane * 2)  # of this thread's columns
+            s[place] = Select(j * 8 + e <= last, s[place], const(_NEVER, "float32"))
 
     def _weigh(self, thread: _Thread) -> None:
         """O += P · V."""

@@ -63,7 +63,7 @@ class AttentionPlan(NamedTuple):
 
 def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan | None:
     """The tiles for a shape; None where there is no such kernel for it."""
-    if not machine.gpu.has_warpgroups or str(shape.query.dtype) not in ("float16", "bfloat16"):
+    if not machine.gpu.has_wgmma or str(shape.query.dtype) not in ("float16", "bfloat16"):
         return None
     if shape.depth not in _DEPTHS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
         return None

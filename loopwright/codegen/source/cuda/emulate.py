@@ -70,25 +70,27 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     text = re.sub(dynamic, f"unsigned char *const {DYNAMIC_SHARED} = lw_dynamic_shared();", kernels.text)
     # All threads see one map, which is there while copies are under way.
     text = text.replace(f"const __grid_constant__ {TENSOR_MAP} ", f"const {TENSOR_MAP} &")
+    shapes = emulated_shapes(text)
     parts = [
         '#include "emulation.h"',
-        *emulated_shapes(text),
+        *shapes,
         '#line 1 "kernels.cu"',
         text,
         "typedef int int32_t;",
         "typedef long long int64_t;",
     ]
-    parts += [_launcher(kernel, functions[name]) for name, kernel in kernels.kernels.items()]
+    parts += [_launcher(kernel, functions[name], bool(shapes)) for name, kernel in kernels.kernels.items()]
     return "\n".join(parts)
 
 
-def _launcher(kernel: CudaKernel, function: PrimFunc) -> str:
+def _launcher(kernel: CudaKernel, function: PrimFunc, has_wgmma: bool) -> str:
     fields = _declarations(kernel)
     names = [parameter.name for parameter in kernel.parameters]
     own = {tag: f"extent_{k}" for k, tag in enumerate(kernel.launch)}
     extents = ", ".join(own.get(tag, "1") for tag in _AXES)
     given = _arguments(kernel)
-    stores_boxes = any(parameter.is_tensor_map and parameter.is_written for parameter in kernel.parameters)
+    # Whether something reads shared memory past what threads see of it: they have to make fences.
+    uses_proxy = has_wgmma or any(parameter.is_tensor_map and parameter.is_written for parameter in kernel.parameters)
     call = f'lw_emulate("{kernel.name}", body, &arguments, extents, {kernel.dynamic_shared}, {kernel.stack}, '
     return "\n".join(
         [
@@ -102,7 +104,7 @@ def _launcher(kernel: CudaKernel, function: PrimFunc) -> str:
             *_aligned(kernel),
             f"        {kernel.name}({given});",
             "    };",
-            f"    return {call}{int(kernel.has_barriers)}, {int(stores_boxes)});",
+            f"    return {call}{int(kernel.has_barriers)}, {int(uses_proxy)});",
             "}",
         ]
     )

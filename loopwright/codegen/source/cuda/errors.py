@@ -96,9 +96,9 @@ class UnknownThreadOrder(LoopwrightError, ValueError):
 class NeedsNewerGpu(LoopwrightError, ValueError):
     """A kernel calls an intrinsic that GPUs of the target's architecture do not have.
 
-    Mbarriers, bulk copies and barriers of some warps are those of sm_90, copies of groups those of sm_80; wgmma is that of
-    sm_90a alone, and no later GPU has it. A target of several architectures has what the oldest of them has, and `cuda`
-    alone, where there is no GPU, is an sm_80.
+    Mbarriers, bulk copies and barriers of some warps are those of sm_90, copies of groups those of sm_80; wgmma is that
+    of sm_90a alone, and no later GPU has it. A target of several architectures has what the oldest of them has, and
+    `cuda` alone, where there is no GPU, is an sm_80.
 
     For example:
 

@@ -69,7 +69,7 @@ class KernelWriter(MemoryWriter):
         self.has_barriers = False
         self.multiples: dict[ir.Var, int] = {}  # memory whose beginning is a multiple of more bytes than that
         self.accumulators = frozenset[ir.Var]()  # of wgmma: they are registers, or nothing
-        # Calls that newer GPUs have: the first of each, by name, and the first architecture that has it, or the only one.
+        # Calls that newer GPUs have: the first of each by name, and the first architecture that has it, or the only.
         self.needs: dict[str, tuple[ir.Call, int | str]] = {}
         self.min_blocks = 0  # of a multiprocessor, for which the compiler keeps registers; 0: as many as it likes
 
@@ -275,6 +275,8 @@ class KernelWriter(MemoryWriter):
         if name in WARPGROUP_CALLS:
             self.has_barriers = True
             self.needs.setdefault(name, (node, WARPGROUP_ARCHITECTURES.get(name, WGMMA_ARCHITECTURE)))
+            if name == "set_max_registers":  # ptxas ignores it unless it knows how many registers a kernel begins with
+                self.min_blocks = max(self.min_blocks, 1)
             return WARPGROUP_CALLS[name](self, node)
         if name in TENSOR_CALLS:
             self.has_barriers = True

@@ -216,12 +216,9 @@ def _map(writer: MemoryWriter, node: ir.Call) -> Code:
     raise NoSuchInstruction(node, what)
 
 
-def _one_line(name: str, line: str) -> Callable[[MemoryWriter, ir.Call], Code]:
-    def write(writer: MemoryWriter, node: ir.Call) -> Code:
-        helper = define_on_gpu(writer.helpers, name, "void ", "", [f'asm volatile("{line}" : : : "memory");'])
-        return writer.effect(node.dtype, call(helper))
-
-    return write
+def _commit(writer: MemoryWriter, node: ir.Call) -> Code:
+    line = 'asm volatile("cp.async.bulk.commit_group;" : : : "memory");'
+    return writer.effect(node.dtype, call(define_on_gpu(writer.helpers, "bulk_commit_group", "void ", "", [line])))
 
 
 def _wait(suffix: str) -> Callable[[MemoryWriter, ir.Call], Code]:
@@ -249,7 +246,7 @@ TENSOR_CALLS: Final[dict[str, Callable[[MemoryWriter, ir.Call], Code]]] = {
     "tensor_map": _map,
     "tensor_copy_async": _copy,
     "tensor_store_async": _store,
-    "bulk_commit_group": _one_line("bulk_commit_group", "cp.async.bulk.commit_group;"),
+    "bulk_commit_group": _commit,
     "bulk_wait_group": _wait(""),
     "bulk_wait_group_read": _wait("_read"),
 }

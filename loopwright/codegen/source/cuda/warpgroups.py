@@ -27,7 +27,8 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, addressed, is_in_r
 from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import InternalError
 
-WARPGROUP_ARCHITECTURES: Final[dict[str, int | str]] = {"fence_proxy_async": 90, "compute_now": 70}  # all others: that of wgmma
+# All others: that of wgmma.
+WARPGROUP_ARCHITECTURES: Final[dict[str, int | str]] = {"fence_proxy_async": 90, "compute_now": 70}
 WGMMA_ARCHITECTURE: Final = "sm_90a"
 _PTX_TYPES: Final = {
     "float16": "f16",
@@ -96,7 +97,8 @@ def _matrix(writer: MemoryWriter, start: ir.Expr, layout: list[ir.Expr]) -> Code
     lines = [
         "const uint64_t address = (uint32_t)__cvta_generic_to_shared(start);",
         "const uint64_t layout = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;",
-        "return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | layout << 62;",
+        "const uint64_t steps = (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32;",
+        "return (address & 0x3ffff) >> 4 | steps | layout << 62;",
     ]
     parameters = "const void *start, uint32_t leading, uint32_t stride, uint32_t swizzle"
     name = define_on_gpu(writer.helpers, "matrix", "uint64_t ", parameters, lines)
@@ -118,6 +120,7 @@ def _wgmma_helper(
         given = [f'"r"(a[{k}])' for k in range(4)]
         left = f"{{{', '.join(f'%{count + k}' for k in range(4))}}}"
     right, adds = f"%{count + len(given)}", f"%{count + len(given) + 1}"
+    given += ['"l"(b)', '"r"(adds)']
     last = ["p"]
     if kind.family != "int8":
         last += ["1", "1"]  # neither operand is negated
@@ -132,7 +135,7 @@ def _wgmma_helper(
         f'             "{left}, {right}, {", ".join(last)};}}"',
         f"             : {outputs[0]}{',' * (len(outputs) > 1)}",
         *[f"               {line}{',' if line is not outputs[-1] else ''}" for line in outputs[1:]],
-        f'             : {", ".join([*given, chr(34) + "l" + chr(34) + "(b)", chr(34) + "r" + chr(34) + "(adds)"])} : "memory");',
+        f'             : {", ".join(given)} : "memory");',
     ]
     first = "uint32_t (&a)[4]" if in_registers else "uint64_t a"
     parameters = f"{value_type(kind.accumulator)} (&d)[{count}], {first}, uint64_t b, int32_t adds"
@@ -145,7 +148,7 @@ def _lines(items: list[str]) -> Iterator[str]:
 
 
 def emulated_shapes(text: str) -> list[str]:
-    """What tells the emulation of the shapes, types and layouts of the wgmma in the text of kernels: one line for each."""
+    """What tells the emulation of the shapes, types and layouts of wgmma in the text of kernels: one line for each."""
     result = []
     for name, shape in {found.group(): found for found in _SHAPE.finditer(text)}.items():
         how = shape["_how"]
@@ -220,7 +223,7 @@ WARPGROUP_CALLS: Final[dict[str, Callable[[MemoryWriter, ir.Call], Code]]] = {
 
 
 def operand_alignments(body: ir.Stmt) -> dict[ir.Var, int]:
-    """Memory that wgmma reads, and the bytes of which its beginning is a multiple: those after which a swizzle repeats."""
+    """Memory that wgmma reads, and the bytes of which it begins at a multiple: those after which a swizzle repeats."""
     result: dict[ir.Var, int] = {}
     for node in ir.collect(body, ir.Call):
         if node.op.name != "tir.wgmma":

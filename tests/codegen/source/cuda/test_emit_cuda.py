@@ -74,10 +74,10 @@ def test_what_the_host_is_told():
     assert kernel.launch == ("blockIdx.x", "threadIdx.x")
     assert kernel.block == (256, 1, 1) and kernel.threads == 256 and not kernel.has_barriers
     assert [tuple(parameter) for parameter in kernel.parameters] == [
-        ("A", "float32", True, False),
-        ("B", "float32", True, False),
-        ("C", "float32", True, True),
-        ("n", "int32", False, False),
+        ("A", "float32", True, False, False),
+        ("B", "float32", True, False, False),
+        ("C", "float32", True, True, False),
+        ("n", "int32", False, False, False),
     ]
 
 

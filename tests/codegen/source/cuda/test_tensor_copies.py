@@ -325,6 +325,59 @@ def test_bugs_are_caught(name: str):
     assert any([re.search(BUGS[name].message, one) for one in found]), found
 
 
+TWO = """
+@T.prim_func
+def two(A: T.Buffer((8, 64), "float16"), B: T.Buffer((8, 64), "float16"), is_wanted: T.bool):
+    with T.LetStmt(T.tensor_map(A.data, "float16", 0, 2, 8, 64, 64, 1, 8, 64)) as A_map:
+        unused = T.tensor_map(B.data, "float16", 0, 1, 8, 1, 8)
+        if is_wanted:
+            for k in range(3):
+                B_map = T.tensor_map(B.data, "float16", 0, 2, 8, 64, 64, 1, 8, 64)
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    STEP(A_map, B_map)
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    STEP(B_map, A_map)
+"""
+STEP = """\
+                    S = T.decl_buffer((8, 64), "float16", scope="shared")
+                    full = T.decl_buffer(1, "uint64", scope="shared")
+                    if tx == 0:
+                        T.mbarrier_init(T.address_of(full[0]), 1)
+                    T.tvm_storage_sync("shared")
+                    T.tensor_copy_async(T.address_of(S[0, 0]), FROM, T.address_of(full[0]), 0, 0)
+                    if tx == 0:
+                        T.mbarrier_arrive(T.address_of(full[0]))
+                        T.mbarrier_wait(T.address_of(full[0]), 0)
+                        T.tensor_store_async(TO, T.address_of(S[0, 0]), 1, 0)
+                        T.bulk_commit_group()
+                        T.bulk_wait_group(0)
+"""
+
+
+@pytest.mark.parametrize("is_aligned", [True, False])
+def test_maps_of_several_kernels_in_loops_of_the_host(is_aligned: bool):
+    text = re.sub(r" *STEP\((\w+), (\w+)\)\n", lambda m: STEP.replace("FROM", m[1]).replace("TO", m[2]), TWO)
+    module = lw.build(from_source(text), target=EMULATED)
+    parameters = [[p.name for p in kernel.parameters] for kernel in module.kernels.kernels.values()]
+    assert parameters == [["A_map", "B_map"], ["A_map", "B_map"]]
+    for order, seed in RUNS[:3]:
+        module.set_thread_order(order, seed)
+        raw = np.zeros((3, 8, 64), "float16").reshape(-1)
+        start = -raw.ctypes.data % 16 // 2 + (not is_aligned)
+        a = raw[start : start + 512].reshape(8, 64)
+        a[:] = np.random.default_rng(seed).integers(1, 100, a.shape)
+        b, first = np.zeros((8, 64), "float16"), a.copy()
+        module(a, b, False)
+        assert np.array_equal(a, first)
+        module(a, b, True)
+        wanted_a, wanted_b = first.copy(), np.zeros((8, 64), "float16")
+        for _ in range(3):
+            wanted_b[1:] = wanted_a[:-1].copy()
+            wanted_a[1:] = wanted_b[:-1].copy()
+        np.testing.assert_array_equal(a, wanted_a)
+        np.testing.assert_array_equal(b, wanted_b)
+
+
 # --- text ---------------------------------------------------------------------------------------------------------
 
 

@@ -64,6 +64,7 @@ struct Copy {
 void load_box(const Copy &copy);
 void show_to_copies(const unsigned char *from, size_t bytes);
 void show_all_to_copies();
+unsigned char *in_view(const unsigned char *from);
 bool finish_all_stores();
 void finish_some_stores();
 
@@ -129,7 +130,7 @@ std::map<unsigned char *, Mbarrier> mbarriers;  // of this block
 std::map<std::pair<unsigned, unsigned>, Copy> begun;  // by warp, and by how many it has begun before
 std::vector<Copy> under_way;
 bool has_stores = false;  // of boxes, in this block
-bool watches_fences = false;  // the kernel stores boxes
+bool watches_fences = false;  // something reads shared memory by the asynchronous proxy
 std::map<unsigned char *, std::pair<unsigned, int>> group_targets;  // → bytes and line of a copy not waited for
 
 unsigned random_below(unsigned n) {
@@ -685,7 +686,7 @@ void lw_emulation_order(int kind, unsigned long long seed) {
 // Extents: blocks along x, y, z, then threads along x, y, z.
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long wanted_bytes,
-    unsigned long long stack_bytes, int has_barriers, int stores_boxes) {
+    unsigned long long stack_bytes, int has_barriers, int uses_proxy) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     message[0] = 0;
     for (int k = 0; k < 6; ++k)
@@ -717,7 +718,7 @@ int lw_emulate(
     kernel_body = body;
     kernel_arguments = arguments;
     std::vector<unsigned> order(threads);
-    watches_fences = stores_boxes != 0;
+    watches_fences = uses_proxy != 0;
     if (setjmp(failed) != 0) return fail();
     unsigned long long blocks = (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
     for (unsigned long long k = 0; k < blocks; ++k) {

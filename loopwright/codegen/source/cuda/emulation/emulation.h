@@ -45,7 +45,7 @@ void lw_wait_group_but(int count);
 unsigned char *lw_dynamic_shared(void);
 int lw_emulate(
     const char *kernel, void (*body)(void *), void *arguments, const long long *extents, unsigned long long dynamic_bytes,
-    unsigned long long stack_bytes, int has_barriers, int stores_boxes);
+    unsigned long long stack_bytes, int has_barriers, int uses_proxy);
 
 void *memcpy(void *, const void *, __SIZE_TYPE__);
 float sqrtf(float), floorf(float), ceilf(float), truncf(float), roundf(float), nearbyintf(float), fabsf(float);

@@ -6,8 +6,8 @@
 // waits for it (forwards), at once (backwards), or at some time between; what only the end of the kernel waits for is
 // written when the block ends.
 //
-// Stores read another view of shared memory, in which asynchronous copies are, and what threads have written once one of
-// them has made a fence: a kernel that lacks the fence stores what was there before.
+// Stores and wgmma read another view of shared memory, in which asynchronous copies are, and what threads have written
+// once one of them has made a fence: a kernel that lacks the fence stores, or multiplies, what was there before.
 
 namespace {
 

@@ -3,7 +3,7 @@
 // A wgmma is the work of four warps, each of which computes 16 rows of D. Threads of a warp meet at each call; warps do
 // not wait for each other, as nothing promises that they do. So a warp's rows are computed as soon as the warp has made
 // the call (backwards), when a thread waits for the group (forwards), or at some time between; that is when the tiles are
-// read. A wait is for the whole warpgroup: when it is over, all rows of what it waits for are there. Accumulators under
+// read (as `tensor_copies.cpp` says: threads that fill them make a fence). A wait is for the whole warpgroup: when it is over, all rows of what it waits for are there. Accumulators under
 // way have all bits set from the call to the wait; what they hold in truth is kept here.
 
 namespace {
@@ -44,7 +44,10 @@ struct Warpgroup {
     unsigned begun[4], computed[4];  // by each warp
     std::vector<unsigned> groups;  // how many wgmma had been begun when each was committed
     std::vector<Meeting> others;
+    int registers;  // of each thread, as set_max_registers says
 };
+
+const int ALL_REGISTERS = 65536;  // of a multiprocessor
 
 std::vector<WarpgroupThread> warpgroup_threads;
 std::vector<Warpgroup> warpgroups;
@@ -116,12 +119,12 @@ void compute(unsigned number_of_group, unsigned warp) {
             const unsigned char *const from = one.registers[lane] != nullptr
                 ? one.registers[lane] + (at / 16 * 2 + x / 8) * 4 + at % 4
                 : element_at(one.a, one.form.a_is_transposed, warp * 16 + x, k, bytes);
-            a[x][k] = number(from, one.form.a);
+            a[x][k] = number(one.registers[lane] != nullptr ? from : in_view(from), one.form.a);
         }
     }
     for (unsigned x = 0; x < n; ++x)
         for (unsigned k = 0; k < steps; ++k)
-            b[x * steps + k] = number(element_at(one.b, one.form.b_is_transposed, x, k, bytes), one.form.b);
+            b[x * steps + k] = number(in_view(element_at(one.b, one.form.b_is_transposed, x, k, bytes)), one.form.b);
     for (unsigned lane = 0; lane < 32; ++lane) {
         const unsigned within = warp * 32 + lane;
         unsigned char *const values = values_of(number_of_group * 128 + within, one.accumulators[within]);
@@ -284,8 +287,15 @@ void lw_meet_warpgroup(int line, const char *what, int count) {
     if (index == group.others.size()) group.others.push_back(Meeting{line, count});
     if (group.others[index].line != line)
         wrong_about(line, "threads of a warpgroup call this and what is in line %d at the same time", group.others[index].line);
-    if (group.others[index].count != count) wrong(line, "the threads of a warpgroup wait for different groups");
+    if (group.others[index].count != count) wrong(line, "the threads of a warpgroup make this call differently");
     if (strcmp(what, "wgmma_fence") == 0) mine.has_fence = true;
+    if (strcmp(what, "set_max_registers") == 0) {
+        group.registers = count;
+        int total = 0;
+        for (const Warpgroup &one : warpgroups) total = one.registers == 0 || total < 0 ? -1 : total + one.registers * 128;
+        if (total > ALL_REGISTERS)
+            wrong_about(line, "the warpgroups ask for %d registers together, and there are 65536: one waits for ever", total);
+    }
     if (strcmp(what, "wgmma_commit") == 0) {
         if (mine.groups == group.groups.size()) group.groups.push_back(mine.begun);
         if (group.groups[mine.groups++] != mine.begun)

@@ -1,13 +1,4 @@
-"""Places in the part of a role: before the first statement that touches some memory, and behind the last one.
-
-    x = A[t]                                    →    x = A[t]
-                                                     wait until S is full
-    B[t] = x + S[0]                                  B[t] = x + S[0]
-                                                     say that S is empty
-    C[t] = x                                         C[t] = x
-
-Every thread of the role gets to such a place exactly once, whichever way it takes.
-"""
+"""Places in what a role does: before the first and behind the last access of some memory."""
 
 from __future__ import annotations
 
@@ -18,16 +9,22 @@ from loopwright.ir import (
     BufferLoad,
     BufferStore,
     DeclBuffer,
+    Evaluate,
+    Expr,
     IfThenElse,
     LetStmt,
     Node,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     any_node,
     any_statement,
+    const,
     seq,
 )
+from loopwright.ir.async_intrinsics import mbarrier_arrive
+from loopwright.transform.parts.warpgroup_products import RELEASE
 
 
 def before_first(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
@@ -71,6 +68,12 @@ def after_last(statement: Stmt, memory: frozenset[Var], what: Stmt) -> Stmt:
     return seq([statement, what])
 
 
+def release(empty: Expr, is_tile: bool) -> Stmt:
+    """Say that memory is free; where tensor cores read it, when they have done so."""
+    arrive: Stmt = Evaluate(mbarrier_arrive(empty))
+    return AttrStmt(StringImm(""), RELEASE, const(1), arrive) if is_tile else arrive
+
+
 def _is_choice(statement: Stmt, memory: frozenset[Var]) -> bool:
     """Whether warpgroups choose between two parts, one of which multiplies tiles: each part then has its own places."""
     return (
@@ -86,6 +89,13 @@ def _is_plain(statement: Stmt, memory: frozenset[Var]) -> bool:
     if isinstance(statement, LetStmt):
         return not touches(statement.value, memory)
     return isinstance(statement, (Allocate, DeclBuffer, AttrStmt))
+
+
+def uses_memory(statement: Stmt, data: Var) -> bool:
+    def uses(node: Node) -> bool:
+        return node is data or (isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data is data)
+
+    return any_node(statement, uses)
 
 
 def touches(node: Node, memory: frozenset[Var]) -> bool:
