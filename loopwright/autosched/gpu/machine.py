@@ -22,6 +22,7 @@ _BANDWIDTH: Final = 12e9  # bytes a second and multiprocessor, where no data she
 _REACHED: Final = 0.88  # of the nominal bandwidth: 4.22 of 4.8 TB/s in a copy on an H200
 _CACHED: Final = 2.5  # how much faster than memory L2 is, about
 _CLOCK: Final = 1.4e9  # a second, where nobody says how much the GPU computes
+_MATRIX_FLOPS: Final = 4096.0  # a cycle, of the tensor cores of a multiprocessor, where no data sheet says: an H100's
 _LAUNCH: Final = 2.5e-6  # seconds from the start of a small kernel to the start of the next one in a stream
 
 
@@ -88,6 +89,11 @@ class GpuMachine:
         return self.gpu.has_clusters
 
     @property
+    def has_wgmma(self) -> bool:
+        """Whether warpgroups multiply tiles in shared memory (`wgmma`): on sm_90a alone."""
+        return self.gpu.has_wgmma
+
+    @property
     def static_shared_memory(self) -> int:
         """Bytes that a block gets in scope "shared"; more of them only as "shared.dyn"."""
         return self.gpu.static_shared_memory_per_block
@@ -126,6 +132,11 @@ class GpuMachine:
     def flops(self) -> float:
         """float32 operations a second, a multiply-add counted as two."""
         return self.gpu.float32_flops or 2.0 * 64 * self.multiprocessors * _CLOCK
+
+    @cached_property
+    def matrix_flops(self) -> float:
+        """float16 operations a second of tensor cores; of elements of one byte they do twice as many."""
+        return self.gpu.float16_flops or _MATRIX_FLOPS * self.multiprocessors * _CLOCK
 
     @property
     def launch(self) -> float:

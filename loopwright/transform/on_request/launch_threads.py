@@ -81,6 +81,7 @@ from loopwright.runtime.errors import LoopwrightError
 from loopwright.transform.errors import LoweringError
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.flat_index import add_index
+from loopwright.transform.parts.rasterize import rasterized
 
 # Of a loop over blocks: so many blocks stay, and each runs the iterations that follow its own after so many (a
 # persistent kernel). Blocks do not wait for each other, so that nothing else changes.
@@ -420,8 +421,7 @@ class _Inside(Rewriter):
             number = self.numbers[tag] if self.numbers else self.kernel.axes[tag]
         else:
             number = self.threads[tag]
-        self.values[axis.var] = add_index(cast(number, axis.var.dtype), low)
-        return self.place(node.body, running | {tag})
+        return self.iteration(node, cast(number, axis.var.dtype), low, running | {tag})
 
     def in_turns(self, node: For | AttrStmt, running: frozenset[str]) -> Stmt:
         """What blocks that stay do: the iterations of all loops over blocks, that along x the fastest."""
@@ -437,6 +437,16 @@ class _Inside(Rewriter):
         turns = (total - 1 - kernel.axes[_BLOCK_AXIS]) // blocks + 1
         kept = {key: value for key, value in node.annotations.items() if key == SLOTS} if isinstance(node, For) else {}
         return For(turn, const(0), turns, ForKind.SERIAL, self.bound(node, running), annotations=kept)
+
+    def iteration(self, node: For | AttrStmt, index: Expr, low: Expr, running: frozenset[str]) -> Stmt:
+        """What a block or a thread does in iteration `index` of a loop, counted from 0."""
+        var, tile = axis_of(node).var, rasterized(node, index)
+        if tile is index:
+            self.values[var] = add_index(index, low)
+            return self.place(node.body, running)
+        named = Var(var.name, var.dtype)
+        self.values[var] = add_index(named, low)
+        return LetStmt(named, tile, self.place(node.body, running))
 
     def allocation(self, node: Allocate, running: frozenset[str]) -> Stmt:
         """Memory for several stretches between barriers, in which virtual threads take turns, is one for each."""

@@ -375,8 +375,8 @@ def _moves(side: BufferLoad, named: dict[Var, Expr], counted: _Loops, facts: Ana
 
 
 def _kind_of(side: BufferLoad) -> str:
-    name = "tfloat32" if str(side.dtype) == "float32" else str(side.dtype)
-    if name not in OPERAND_KINDS:
+    name = next((name for name, kind in OPERAND_KINDS.items() if kind.dtype is side.dtype), None)
+    if name is None:
         raise Differs(f"tensor cores do not multiply {side.dtype}")
     return name
 

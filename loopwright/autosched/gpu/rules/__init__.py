@@ -15,10 +15,12 @@ from loopwright.autosched.gpu.rules.moments import MeanAndSquares
 from loopwright.autosched.gpu.rules.reduction import Reduction
 from loopwright.autosched.gpu.rules.rows import Rows
 from loopwright.autosched.gpu.rules.scan import Scan
+from loopwright.autosched.gpu.rules.tensor_gemm import TensorGemm
 from loopwright.autosched.gpu.rules.transpose import Transpose
 from loopwright.autosched.gpu.rules.windows import Windows
 
 GPU_RULES: Final[list[GpuRule]] = [
+    TensorGemm(),  # before all others: what it takes is a product, and a reduction of rows too
     Gemm(),  # first: a product is a reduction of rows too
     ImplicitGemm(),  # before windows: those of a convolution are a reduction of many
     ImplicitGemm(may_split=False),

@@ -14,7 +14,8 @@ from typing import Final
 
 from loopwright.autosched.decision import Decision
 from loopwright.autosched.errors import NotWorthIt
-from loopwright.autosched.gpu.machine import USUAL_THREADS, GpuMachine
+from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.rules.gemm.add_parts import add_parts
 from loopwright.autosched.gpu.rules.gemm.contraction import Contraction, Piece, contraction_of, layout, side_of
 from loopwright.autosched.gpu.rules.gemm.planning import is_epilogue, note_plan, plan_of
 from loopwright.autosched.gpu.rules.gemm.steps import Steps
@@ -23,9 +24,9 @@ from loopwright.autosched.lanes import may_regroup
 from loopwright.autosched.machine import bytes_of
 from loopwright.autosched.program import Entry, Program
 from loopwright.autosched.rules.contraction.product import product_of
-from loopwright.autosched.small_steps import extent_of, fused, loop_of_axis, loops_below, loops_by_axis
+from loopwright.autosched.small_steps import loops_by_axis
 from loopwright.ir import Buffer
-from loopwright.schedule import BlockRV, LoopRV, Schedule
+from loopwright.schedule import BlockRV, Schedule
 
 _LEAST_TILE: Final = 4  # rows and columns: fewer are no tile
 _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
@@ -169,37 +170,9 @@ def _split_sum(
     own = sch.get_loops(partial)
     at = [axis.var for axis in facts.axes].index(reduced)
     sch.reorder(own[at], *own[:at])
-    _add_parts(sch, block, [sch.get_block(entry.name) for entry in after], splits, contraction, machine)
+    dtype = contraction.facts.dtype
+    add_parts(sch, block, [sch.get_block(entry.name) for entry in after], splits, dtype, machine)
     return sch.get(partial).name_hint
-
-
-def _add_parts(
-    sch: Schedule, block: BlockRV, after: Sequence[BlockRV], splits: int, contraction: Contraction, machine: GpuMachine
-) -> None:
-    """Each thread adds up the parts of a vector of results, which are neighbours in memory."""
-    if after:
-        store = after[0]
-        sch.set_scope(block, 0, "local")
-    else:
-        store = sch.cache_write(block, 0, "local")
-    lanes = vector_of(bytes_of(contraction.facts.dtype))
-    loops = list(sch.get_loops(store))
-    lane: list[LoopRV] = []
-    if (extent_of(sch, loops[-1]) or 1) % lanes == 0:
-        loops[-1], *lane = sch.split(loops[-1], [None, lanes])
-    cells, thread = sch.split(fused(sch, loops), [None, machine.threads(USUAL_THREADS // 2)])
-    sch.compute_at(block, thread)
-    inner = loops_below(sch, block, thread)
-    part = loop_of_axis(sch, block, 0, inner)
-    assert part is not None
-    own = [loop for loop in inner if loop.var is not part.var and extent_of(sch, loop) != 1]
-    sch.reorder(part, *own)
-    if splits <= _MOST_UNROLLED_PARTS:
-        sch.unroll(part)
-    for loop in (*own, *lane):
-        sch.vectorize(loop)
-    sch.bind(cells, "blockIdx.x")
-    sch.bind(thread, "threadIdx.x")
 
 
 def _is_padding(pending: Sequence[Entry], program: Program) -> bool:
