@@ -13,8 +13,7 @@ that a loop, and say that it is empty behind the last one. Where no loop says ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import role_of
@@ -44,31 +43,31 @@ from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.tensor_copies import with_tensor_copies
 from loopwright.transform.parts.warpgroup_products import swizzle_of, tiles_of_warpgroups
 from loopwright.transform.warp_roles.errors import CannotSpecialize
+from loopwright.transform.warp_roles.kernel import Kernel
 from loopwright.transform.warp_roles.part import Part, check_is_seen_once
 from loopwright.transform.warp_roles.places import after_last, before_first, release, uses_memory
 from loopwright.transform.warp_roles.slots import LANES, in_slots, next_turn, turns
-
-if TYPE_CHECKING:
-    from loopwright.transform.warp_roles.nest import Nest
 
 
 class Around:
     """One such memory, allocated by `node`."""
 
-    def __init__(self, node: Allocate, slots: int, nest: Nest, users: Sequence[Part]) -> None:
-        self.node, self.slots, self.nest = node, slots, nest
+    def __init__(
+        self, node: Allocate, slots: int, kernel: Kernel, users: Sequence[Part], beside: Sequence[Part]
+    ) -> None:
+        self.node, self.slots, self.kernel = node, slots, kernel
         self.data = node.buffer_var
         self.memory = frozenset([self.data])
         self.writer = users[0].role
         self.readers = {part.role.name: part.role.threads for part in users if part.role != self.writer}
         writers = [part for part in users if self.data in part.writes]
-        who = next((part for part in writers if part.role != self.writer or part not in nest.beside), None)
+        who = next((part for part in writers if part.role != self.writer or part not in beside), None)
         problem = f"role {(who or writers[0]).role.name} writes {self.data.name}, which other roles touch as well"
         if who is not None:
             hint = "one role fills it beside the loops of roles, and comes before those that read it"
             raise CannotSpecialize(f"{problem}, and it is allocated around the loop of roles", who.node, hint)
         self.buffer = check_is_seen_once(self.data, users, problem)
-        tiles = tiles_of_warpgroups(nest.body)
+        tiles = tiles_of_warpgroups(kernel.body)
         self.is_tile = self.data in tiles
         self.swizzle = swizzle_of(self.buffer) if self.is_tile else 0
         self.in_slots = self.buffer.with_(shape=(const(slots), *self.buffer.shape))
@@ -107,11 +106,11 @@ class Around:
         """What a role runs, under the memory in which it counts turns."""
         return turns(self.turn, body)
 
-    def of_role(self, name: str) -> Stmt | None:
-        """What a role does where the memory is allocated: once in each slot, in turn."""
+    def of_role(self, name: str, projected: Callable[[], Stmt | None]) -> Stmt | None:
+        """What a role does where the memory is allocated, which is `projected` for it: once in each slot, in turn."""
         slot, phase = Var("slot", "int32"), Var("phase", "int32")
         self.slot = slot
-        body = self.nest.projected(self.node.body, name)
+        body = projected()
         if body is None or not self.is_for(name):
             return body
         full, empty = self._barrier("full", slot), self._barrier("empty", slot)
@@ -134,11 +133,11 @@ class Around:
         """What the role does beside the loops of roles, with copies of boxes that arrive at the barrier."""
         if part.role != self.writer or self.data not in part.writes or part.role.threads != LANES:
             return body
-        begin = self.nest.threads[part.role.name].begin
-        first = self.nest.thread - begin if begin else self.nest.thread
+        begin = self.kernel.threads[part.role.name].begin
+        first = self.kernel.thread - begin if begin else self.kernel.thread
         full, swizzles = self._barrier("full", self.slot), {self.data: self.swizzle}
-        copies = with_tensor_copies(body, self.memory, self.nest.stored, first, swizzles, full)
-        self.nest.launch.maps += copies.maps
+        copies = with_tensor_copies(body, self.memory, self.kernel.stored, first, swizzles, full)
+        self.kernel.launch.maps += copies.maps
         return copies.statement
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.analysis.warp_roles import REGISTERS, STAGES, Role, role_of, stages_of
@@ -50,25 +49,23 @@ from loopwright.transform.parts.warpgroup_products import (
     uses_accumulators,
 )
 from loopwright.transform.warp_roles.errors import CannotSpecialize
+from loopwright.transform.warp_roles.kernel import Kernel
 from loopwright.transform.warp_roles.part import Part, check_is_seen_once
 from loopwright.transform.warp_roles.places import after_last, before_first, release
 from loopwright.transform.warp_roles.slots import LANES, in_slots, next_turn, turns
-
-if TYPE_CHECKING:
-    from loopwright.transform.warp_roles.nest import Nest
 
 
 class RoleLoop:
     """One loop of roles of a nest."""
 
-    def __init__(self, loop: For, nest: Nest) -> None:
+    def __init__(self, loop: For, kernel: Kernel) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
             raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
         if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
-        self.loop, self.stages, self.nest = loop, stages, nest
+        self.loop, self.stages, self.kernel = loop, stages, kernel
         self.allocations: list[Allocate | DeclBuffer] = []
         body: Stmt = loop.body
         while isinstance(body, (Allocate, DeclBuffer)):
@@ -79,7 +76,7 @@ class RoleLoop:
         for role in roles:
             if roles.count(role) > 1:
                 raise CannotSpecialize(f"there are two parts of role {role.name}", loop, "make them one")
-        self.parts = [nest.part(*item) for item in zip(items, roles, strict=True)]
+        self.parts = [kernel.part(*item) for item in zip(items, roles, strict=True)]
         self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
         self.staged: dict[Var, Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
@@ -196,7 +193,7 @@ class RoleLoop:
         return None if part is None else self._of_part(part)
 
     def _of_part(self, part: Part) -> Stmt:
-        i, begin = self.loop.loop_var, self.nest.threads[part.role.name].begin
+        i, begin = self.loop.loop_var, self.kernel.threads[part.role.name].begin
         slot: Expr = i % self.stages
         phase: Expr = (i // self.stages % 2).astype("int32")
         counted = (Var("slot", "int32"), Var("phase", "int32"))
@@ -204,19 +201,19 @@ class RoleLoop:
         if is_counted:
             slot, phase = counted
         is_late, behind = is_counted and self._is_late(part), list[Stmt]()
-        first = self.nest.thread - begin if begin else self.nest.thread
+        first = self.kernel.thread - begin if begin else self.kernel.thread
         handed, swizzles = self._handed(part), self.swizzles
         body = part.body
         if part.role.threads == LANES:
             stores = with_tensor_stores(body, frozenset(self.staged) - handed, first, swizzles)
-            self.nest.launch.maps += stores.maps
+            self.kernel.launch.maps += stores.maps
             body = stores.statement
         if handed:
             full = self._barrier(self.numbers["full", part.role.name], slot)
             if part.role.threads == LANES:
-                copies = with_tensor_copies(body, handed, self.nest.stored, first, swizzles, full)
-                self.nest.launch.maps += copies.maps
-                body = with_bulk_copies(copies.statement, handed, self.nest.stored, self.nest.thread, begin, full)
+                copies = with_tensor_copies(body, handed, self.kernel.stored, first, swizzles, full)
+                self.kernel.launch.maps += copies.maps
+                body = with_bulk_copies(copies.statement, handed, self.kernel.stored, self.kernel.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
             plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
             if plain & self.read_by_engines.keys():
@@ -254,7 +251,7 @@ class RoleLoop:
     @property
     def is_counted(self) -> bool:
         """Whether iterations are counted through loops around this one."""
-        return self.nest.body is not self.loop
+        return self.kernel.body is not self.loop
 
     def counted(self, body: Stmt) -> Stmt:
         """What a role runs, under the memory in which it counts iterations."""

@@ -12,20 +12,16 @@ come there, so that all roles run the same iterations.
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any, Final
+from typing import Any
 
-from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, tag_of
+from loopwright.analysis.thread_axes import barrier
 from loopwright.analysis.warp_roles import (
     ROLE,
     SLOTS,
     STAGES,
-    Role,
-    block_threads,
     has_roles,
     registers_of,
     role_of,
-    role_threads,
     slots_of,
     stages_of,
 )
@@ -40,7 +36,6 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
-    IntImm,
     LetStmt,
     Node,
     SeqStmt,
@@ -51,29 +46,17 @@ from loopwright.ir import (
     any_statement,
     collect_statements,
     const,
-    logical_and,
     seq,
-    structural_equal,
 )
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.warp_roles.around import Around, is_met
 from loopwright.transform.warp_roles.errors import CannotSpecialize
+from loopwright.transform.warp_roles.kernel import Kernel, Launch
 from loopwright.transform.warp_roles.loop import RoleLoop
-from loopwright.transform.warp_roles.part import Part, memory_of, stored_in, tickets_in
+from loopwright.transform.warp_roles.part import Part, tickets_in
 from loopwright.transform.warp_roles.places import uses_memory
 from loopwright.transform.warp_roles.registers import MovedRegisters, moved_registers
-
-_ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
-
-
-class Launch:
-    """The threads of a kernel."""
-
-    def __init__(self, kernel: AttrStmt) -> None:
-        self.kernel = kernel
-        self.threads: list[AttrStmt] = []  # the axes
-        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
 
 
 def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:
@@ -121,13 +104,12 @@ class Nest:
     """The nest of one kernel."""
 
     def __init__(self, body: Stmt, loops: list[For], launch: Launch, may_alias: bool) -> None:
-        self.body, self.launch = body, launch
-        self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
-        self.stored = stored_in(launch.kernel.body, may_alias)
-        self.threads = role_threads(launch.kernel.body)
+        self.body = body
+        self.kernel = Kernel(body, launch, may_alias)
+        self.threads, self.thread = self.kernel.threads, self.kernel.thread
         self.beside: list[Part] = []  # what roles do outside loops of roles
-        self.loops = {loop: RoleLoop(loop, self) for loop in loops}
-        self._check_threads(loops[0])
+        self.loops = {loop: RoleLoop(loop, self.kernel) for loop in loops}
+        self.kernel.check_threads(loops[0])
         self._find_beside(body)
         self.around: dict[Var, Around] = {}  # memory that is handed on beside loops of roles
         self._find_around(body, 1)
@@ -135,49 +117,14 @@ class Nest:
         for loop in self.loops.values():
             loop.make_barriers()
 
-    def _check_threads(self, at: For) -> None:
-        """Raise CannotSpecialize where the threads of the block are not those of the roles."""
-        if len(self.threads) > _ROLES:
-            raise CannotSpecialize(f"the loop has {len(self.threads)} roles, and may have {_ROLES}", at)
-        axes = [tag_of(axis) for axis in self.launch.threads]
-        if axes != ["threadIdx.x"]:
-            problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
-            raise CannotSpecialize(problem, at)
-        count = self.block_size = block_threads(self.launch.kernel.body)
-        if not isinstance(self.of_block, IntImm) or self.of_block.value != count:
-            problem = f"the block has {self.of_block} threads, and its roles {count}"
-            raise CannotSpecialize(problem, at, "make each loop of roles a kernel of its own")
-
     # --- parts ------------------------------------------------------------------------------------------------------
-
-    def part(self, statement: Stmt, role: Role) -> Part:
-        """What a role does, without the condition that a thread is one of its."""
-        assert isinstance(statement, AttrStmt)
-        body, mine = statement.body, self.threads[role.name]
-        end, last = mine.begin + mine.size, block_threads(self.launch.kernel.body)
-        within = [self.thread >= mine.begin] if mine.begin > 0 else []
-        if end < last:
-            within.append(self.thread < end)
-        if within:
-            condition = reduce(logical_and, within)
-            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition)
-            if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
-                threads = f"{mine.begin} to {end - 1}"
-                problem = f"role {role.name} is not under the condition that a thread is one of {threads}"
-                raise CannotSpecialize(problem, statement, "let launch_threads write it")
-            body = body.then_case
-        if any_statement(body, is_barrier):
-            problem = f"a barrier of the block stands in role {role.name}"
-            hint = "leave it away: threads of one role meet by themselves, and lanes of a warp reduce by shuffles"
-            raise CannotSpecialize(problem, statement, hint)
-        return Part(role, statement, body, *memory_of(body))
 
     def _find_beside(self, statement: Stmt) -> None:
         if isinstance(statement, For) and statement in self.loops:
             return
         role = role_of(statement)
         if role is not None:
-            self.beside.append(self.part(statement, role))
+            self.beside.append(self.kernel.part(statement, role))
         elif isinstance(statement, SeqStmt):
             for item in statement.seq:
                 self._find_beside(item)
@@ -221,7 +168,7 @@ class Nest:
             if isinstance(statement, Allocate) and is_met(statement):
                 users = [part for part in self._everything() if statement.buffer_var in part.touches]
                 if any([statement.buffer_var in part.writes for part in users]):
-                    self.around[statement.buffer_var] = Around(statement, slots, self, users)
+                    self.around[statement.buffer_var] = Around(statement, slots, self.kernel, users, self.beside)
             self._find_around(statement.body, slots)
 
     def _everything(self) -> list[Part]:
@@ -277,7 +224,7 @@ class Nest:
                 if end == moved.threads:
                     chain = moved.fewer if chain is None else seq([moved.fewer, chain])
                 mine = seq([moved.more, mine])
-            chain = mine if chain is None and end == self.block_size else IfThenElse(self.thread < end, mine, chain)
+            chain = mine if chain is None and end == self.kernel.size else IfThenElse(self.thread < end, mine, chain)
         assert chain is not None
         memory: list[RoleLoop | Around] = [*loops, *around]
         inits = [statement for part in memory for statement in part.init()]
@@ -288,7 +235,7 @@ class Nest:
 
     def _moved_registers(self) -> MovedRegisters | None:
         loop = next((loop for loop in self.loops if registers_of(loop) is not None), None)
-        return None if loop is None else moved_registers(loop, self.threads, self.block_size)
+        return None if loop is None else moved_registers(loop, self.threads, self.kernel.size)
 
     def projected(self, statement: Stmt, name: str) -> Stmt | None:
         """What one role does of the nest."""
@@ -310,7 +257,8 @@ class Nest:
             return statement.with_(then_case=nothing if then_case is None else then_case, else_case=other)
         assert isinstance(statement, (For, LetStmt, Allocate, DeclBuffer))
         if isinstance(statement, Allocate) and statement.buffer_var in self.around:
-            return self.around[statement.buffer_var].of_role(name)
+            around = self.around[statement.buffer_var]
+            return around.of_role(name, lambda: self.projected(statement.body, name))
         body = self.projected(statement.body, name)
         if body is None or (isinstance(statement, DeclBuffer) and statement.buffer.data in self.around):
             return body
