@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from loopwright.autosched.attention import Attention
+from loopwright.autosched.attention.sizes import known
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.ir import Buffer
 
@@ -59,6 +62,34 @@ class AttentionPlan(NamedTuple):
     def shared_bytes(self, depth: int) -> int:
         rows = self.query_stages * self.queries + 2 * self.stages * self.keys
         return rows * depth * 2 + _BARRIERS
+
+
+def attention_shape(what: Attention, tensors: Sequence[Buffer]) -> AttentionShape | None:
+    """The shape of what loops compute, where all sizes are known and no mask is added."""
+    sizes = [known(size) for size in (what.batch, what.heads, what.group, what.queries, what.keys)]
+    batch, heads, group, queries, keys = sizes
+    if len(tensors) != 4 or what.depth != what.width:
+        return None
+    if batch is None or heads is None or group is None or queries is None or keys is None:
+        return None
+    query, key, value, out = tensors
+    return AttentionShape(
+        query,
+        key,
+        value,
+        out,
+        orders=what.orders,
+        batch=batch,
+        heads=heads,
+        group=group,
+        queries=queries,
+        keys=keys,
+        depth=what.depth,
+        scale=what.scale,
+        causal=what.causal,
+        diagonal=what.diagonal,
+        hidden_is_zero=what.hidden_is_zero,
+    )
 
 
 def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan | None:
