@@ -103,5 +103,5 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
         groups -= 1
     keys = 64 if shape.depth == 256 else 128
     stages = 2 if shape.depth > 64 else 3
-    registers = {1: 232, 2: 232, 3: 160}[groups]
+    registers = {1: 0, 2: 232, 3: 160}[groups]
     return AttentionPlan(groups, keys, stages, 1, machine.multiprocessors, True, registers)
