@@ -20,7 +20,7 @@ from loopwright.analysis.polyhedral import Polyhedra
 from loopwright.analysis.products import Symbols, symbols_in
 from loopwright.analysis.ranges import Ranges
 from loopwright.analysis.reduction_init import write_named_inits
-from loopwright.analysis.thread_axes import has_threads, is_per, is_virtual_tag, scope_of
+from loopwright.analysis.thread_axes import has_threads, is_per, is_virtual_tag, is_warp_call, scope_of
 from loopwright.analysis.thread_regions import Regions, write_regions
 from loopwright.arith.affine import AnyOf, Condition, Eq, Form, Ge, constant, inequalities
 from loopwright.arith.affine_reader import Affine
@@ -28,9 +28,11 @@ from loopwright.ir import (
     Allocate,
     AllocateConst,
     And,
+    AttrStmt,
     BlockRealize,
     Buffer,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     Call,
     DeclBuffer,
@@ -42,21 +44,26 @@ from loopwright.ir import (
     LetStmt,
     Node,
     Or,
+    PointerType,
     PrimFunc,
+    PrimType,
     Ramp,
     Var,
     While,
     any_node,
     cast,
     const,
+    decl_buffer,
     deep,
     structural_equal,
 )
-from loopwright.ir.annotations import ASSUMED_SIZES
+from loopwright.ir.annotations import ASSUMED_SIZES, TOUCHED
 from loopwright.ir.machine_intrinsics import HANDOFFS
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS, regions_of
 from loopwright.ir.products import product
 from loopwright.runtime.dtype import HANDLE, INT64, DataType
 
+_UNBOUNDED: Final = (1 << 31) - 1  # elements
 _ANY: Final = 4  # of a pointer: what it is for is not said; else 1 to read, 2 to write, 3 for both
 
 
@@ -192,6 +199,8 @@ class Program:
         self.accesses: Sequence[Access] = walk.accesses
         # Through pointers, where every pointer to that memory is followed.
         self.pointers: Sequence[Access] = [] if walk.has_threads else walk.pointers
+        # The same, of threads as well.
+        self.by_calls: Sequence[Access] = walk.pointers
         self.handoffs: Sequence[Access] = walk.handoffs  # between blocks; their memory counts as unknown
         self.addresses: Sequence[Access] = walk.addresses  # elements whose address is taken
         self.windows: Sequence[Window] = walk.windows
@@ -207,6 +216,13 @@ class Program:
         self.constants = walk.constants
         self.handed_off: set[Var] = walk.handed_off - walk.unknown - walk.pointed  # of which `handoffs` tell the rest
         self.unknown: set[Var] = walk.unknown | walk.pointed | walk.handed_off
+        self._unfollowed: set[Var] = walk.unknown | walk.handed_off
+        # Memory that calls touch in ways that neither `accesses` nor, of matrix instructions, `by_calls` tells. What
+        # goes by several names is told: two names of it may mean any cells.
+        told = {access.cell[0].data for access in walk.pointers if is_warp_call(access.instance.statement)}
+        told -= {access.cell[0].data for access in walk.pointers if not is_warp_call(access.instance.statement)}
+        renamed = walk.renamed - walk.lost - walk.handed_off
+        self.untold: set[Var] = (walk.unknown - renamed) | (walk.pointed - told)
         self.opaque: set[Var] = (
             self.unknown if walk.has_threads else walk.unknown | walk.handed_off
         )  # of which `pointers` do not tell all
@@ -259,6 +275,12 @@ class Program:
             for result in [symbols(item.loops)]
         ]
         self.barriers = [item._replace(exact=item.exact and not symbols(item.loops).loops) for item in self.barriers]
+
+    def is_left_alone(self, buffer: Buffer, loop: Loop) -> bool:
+        """Whether no call in the loop touches the buffer, and every one outside is known, though threads run them."""
+        if buffer.data in self._unfollowed:
+            return False
+        return all([access.cell[0] is not buffer or loop not in access.loops for access in self.by_calls])
 
     def owners(self, buffer: Buffer) -> tuple[str | Var, ...]:
         """The thread axes whose every index has the memory of its own, though it is allocated outside their loops.
@@ -390,10 +412,14 @@ class _AccessWalk(InstanceWalk):
         self._seen: set[Buffer] = set()
         self.pointed: set[Var] = set()  # memory that calls touch through pointers that are followed
         self.unknown: set[Var] = set()  # memory that calls may touch in other ways, or that goes by several names
+        self.lost: set[Var] = set()  # of this, what calls may touch
+        self.renamed: set[Var] = set()  # and what goes by several names
         self._buffers: dict[Var, Buffer] = {}
         for buffer in arguments:
             self._own(buffer)
             self._buffers[buffer.data] = buffer
+        self._touched: list[tuple[BufferRegion, int]] | None = None  # what an attribute says of pointers
+        self._asked = _ANY  # what a pointer in this argument is for
         self._handed: dict[Var, int] | None = None  # pointers in the statement → what they are for
         self.effects: list[Call] = []
         self.calls: list[Access] = []
@@ -409,7 +435,9 @@ class _AccessWalk(InstanceWalk):
         self._visit_indices(store)
         self._record(store)
         if self._handed:
-            self.unknown.update({store.buffer.data} & self._handed.keys())  # is it written by the call, or after it?
+            both = {store.buffer.data} & self._handed.keys()  # is it written by the call, or after it?
+            self.unknown |= both
+            self.lost |= both
             self._follow_pointers()
         self._handed = None
 
@@ -455,6 +483,14 @@ class _AccessWalk(InstanceWalk):
                 if structural_equal(buffer.shape, allocation.extents):
                     self._seen.add(buffer)
 
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        if attr.attr_key != TOUCHED:
+            super().visit_AttrStmt(attr)
+            return
+        saved, self._touched = self._touched, regions_of(attr)
+        self.visit(attr.body)
+        self._touched = saved
+
     def visit_LetStmt(self, let: LetStmt) -> None:
         memory = self._pointed_to(let.value) if let.var.dtype is HANDLE else None
         if memory is not None:
@@ -464,6 +500,7 @@ class _AccessWalk(InstanceWalk):
     def _call_by_name(self, buffer: Buffer) -> None:
         if self._buffers.setdefault(buffer.data, buffer) is not buffer:
             self.unknown.add(buffer.data)
+            self.renamed.add(buffer.data)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
         self._visit_indices(load)
@@ -499,6 +536,7 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(node.buffer, given)
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
+            self.renamed.add(cell[0].data)
         access = Access(self.instance, node, given, cell, loops, self.guards, self.exact, self.assumptions)
         if None in cell[1] and cell[0] is node.buffer:
             loose = [form or self.affine.loose_form(index) for form, index in zip(given, node.indices, strict=True)]
@@ -533,7 +571,7 @@ class _AccessWalk(InstanceWalk):
             self._visit_indices(load)
             self.addresses.append(self._access(load))
             self._call_by_name(load.buffer)
-            self._hand(load.buffer.data, _ANY)
+            self._hand(load.buffer.data, self._asked)
         elif name == "tir.tvm_access_ptr" and isinstance(call.args[1], Var) and isinstance(call.args[4], IntImm):
             self.visit(call.args[2])
             self.visit(call.args[3])
@@ -544,8 +582,11 @@ class _AccessWalk(InstanceWalk):
             if name in HANDOFFS and _is_address(pointer := call.args[0]):
                 self._hand_off(call, pointer.args[0])
                 rest = call.args[1:]
-            for argument in rest:
+            operands = MATRIX_OPERANDS.get(name, {})
+            for position, argument in enumerate(rest):
+                self._asked = operands.get(position, _ANY)
                 self.visit(argument)
+            self._asked = _ANY
             if isinstance(call.op, GlobalVar) and name in self.functions:
                 self._look_into(self.functions[name], call)
             if not is_pure_call(call) and name not in HARMLESS:
@@ -599,7 +640,7 @@ class _AccessWalk(InstanceWalk):
 
     def visit_Var(self, var: Var) -> None:
         if var.dtype is HANDLE:
-            self._hand(var, _ANY)
+            self._hand(var, self._asked)
         elif self.binders.get(var, self.place) is not self.place:
             (self.place.indexed if self._indexing else self.place.outer)[var] = None
 
@@ -607,11 +648,16 @@ class _AccessWalk(InstanceWalk):
 
     def _hand(self, data: Var, mask: int) -> None:
         """A pointer to the memory goes somewhere: to a call in this statement, or who knows where."""
+        if self._asked != _ANY and data not in self._buffers:
+            annotation = data.type_annotation  # memory that has no name but this pointer
+            kind = annotation.element_type if isinstance(annotation, PointerType) else None
+            dtype = kind.dtype if isinstance(kind, PrimType) else DataType("int8")
+            self._call_by_name(decl_buffer((_UNBOUNDED,), dtype, data.name, data=data))
         if self._handed is None or data not in self._buffers:
-            self.unknown.add(data)
             buffer = self._buffers.get(data)
-            if buffer is not None:
-                self.unknown.add(self._resolve(buffer, (None,) * len(buffer.shape))[0].data)
+            lost = {data} if buffer is None else {data, self._resolve(buffer, (None,) * len(buffer.shape))[0].data}
+            self.unknown |= lost
+            self.lost |= lost
         else:
             self._handed[data] = self._handed.get(data, 0) | mask
 
@@ -626,6 +672,7 @@ class _AccessWalk(InstanceWalk):
             if buffer in self.views:
                 self.matched.append(self._through(buffer, buffer, whole)[0])
             regions = [] if block is None else [(r, 1) for r in block.reads] + [(w, 2) for w in block.writes]
+            regions = regions if self._touched is None else self._touched
             declared = [(region, does) for region, does in regions if region.buffer.data in (data, memory.data)]
             for region, does in declared:  # 1: reads, 2: writes, and so reads as well
                 ranges = [(axis.min, axis.extent) for axis in region.region]
@@ -658,6 +705,7 @@ class _AccessWalk(InstanceWalk):
         cell = self._resolve(buffer, tuple(indices))
         if self._names.setdefault(cell[0].data, cell[0]) is not cell[0]:
             self.unknown.add(cell[0].data)
+            self.renamed.add(cell[0].data)
         load = BufferLoad(buffer, points)
         given = cell, loops, self.guards, self.exact, self.assumptions, pointer
         nodes: list[BufferLoad | BufferStore] = [load, BufferStore(buffer, load, points)]

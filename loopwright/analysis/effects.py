@@ -62,6 +62,7 @@ from loopwright.ir import (
     is_no_op,
     pre_order_visit,
 )
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS, READS
 
 _ANYTHING: Final = frozenset(
     f"tir.{name}"
@@ -95,6 +96,10 @@ _SOURCES: Final = {
     "tir.wgmma": (3, 9),
     "tir.tensor_copy_async": (1,),
     "tir.tensor_store_async": (1,),
+    **{
+        name: tuple([position for position, does in operands.items() if does == READS])
+        for name, operands in MATRIX_OPERANDS.items()
+    },
 }
 
 READ: Final = 1  # what a pointer is for, as in `access_ptr`

@@ -290,7 +290,7 @@ def check_lanes(program: Program) -> None:
         result: ParallelRace | str | None = _calls_in_lanes(loop, calls.get(loop, ()))
         for buffer, accesses in within.get(loop, {}).items():
             if result is None and any([access.writes for access in accesses]):
-                if buffer.data in program.opaque:
+                if buffer.data in program.opaque and not program.is_left_alone(buffer, loop):
                     result = f"{buffer.name} is touched by calls, or goes by several names"
                 elif not _disjoint(program, loop, accesses):
                     result = _first_race(program, loop, accesses)
@@ -360,7 +360,9 @@ def prove_no_race(program: Program, var: Var) -> ParallelRace | str | None:
     for (result, buffer), accesses in shared.items():
         if not any([access.writes for access in accesses]):
             continue
-        if buffer.data in program.opaque:
+        # The lanes of a vector meet each other only: what the rest of the program does comes before or after them.
+        is_vector = result.kind is ForKind.VECTORIZED and program.is_left_alone(buffer, result)
+        if buffer.data in program.opaque and not is_vector:
             return f"{buffer.name} is touched by calls, or goes by several names"
         if _disjoint(program, result, accesses):
             continue

@@ -2,8 +2,9 @@
 
 Threads come in blocks. A loop bound to `blockIdx.*` runs its iterations as blocks, one bound to `threadIdx.*` as the
 threads of a block, `vthread` as virtual threads, which are threads of a block as well. Memory is one for all (global),
-one a block (shared), one for the threads along x (warp), or one a thread (local and every other scope). What the
-threads of a block do together, `thread_work.py` says.
+one a block (shared), one for the threads along x (warp, and the fragments of matrices that the lanes of a warp hold
+together: wmma, m16n8k8), or one a thread (local and every other scope). What the threads of a block do together,
+`thread_work.py` says.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ from loopwright.ir import (
     any_statement,
     uses_var,
 )
+from loopwright.ir.annotations import TENSORIZED
 from loopwright.ir.machine_intrinsics import tvm_storage_sync
+from loopwright.ir.matrix_intrinsics import MATRIX_OPERANDS
 
 LAUNCHES = ("thread_extent", "virtual_thread")
 _BARRIER = "tir.tvm_storage_sync"
 _ALLREDUCE = "tir.tvm_thread_allreduce"
 _SHUFFLE = "tir.tvm_warp_shuffle"
+_OF_WARPS = ("warp", "wmma", "m16n8k8")
 
 
 class Axis(NamedTuple):
@@ -108,18 +112,23 @@ def is_per(scope: str, tag: str) -> bool:
         return False
     if is_block_tag(tag):
         return True
-    return kind != "shared" and not (kind == "warp" and tag == "threadIdx.x")
+    return kind != "shared" and not (kind in _OF_WARPS and tag == "threadIdx.x")
 
 
 def is_shared_along(scope: str, tag: str) -> bool:
     """Whether the threads along the axis `tag` share memory of `scope`, also when it is allocated under their loop."""
     kind = scope.split(".")[0]
-    return tag.startswith("threadIdx") and (kind == "shared" or (kind == "warp" and tag == "threadIdx.x"))
+    return tag.startswith("threadIdx") and (kind == "shared" or (kind in _OF_WARPS and tag == "threadIdx.x"))
 
 
 def is_of_block(scope: str) -> bool:
     """Whether the threads of a block share memory of `scope`, and other blocks do not see it."""
     return scope.split(".")[0] == "shared"
+
+
+def is_of_warp(scope: str) -> bool:
+    """Whether the lanes of a warp hold memory of `scope` together."""
+    return scope.split(".")[0] in _OF_WARPS
 
 
 # --- statements ---------------------------------------------------------------------------------------------------
@@ -148,6 +157,19 @@ def is_shuffle_call(node: Node) -> bool:
 def is_shuffle(statement: Stmt) -> bool:
     """Whether the statement stores what the lanes of a warp exchange."""
     return isinstance(statement, BufferStore) and any_node(statement.value, is_shuffle_call)
+
+
+def is_warp_call(statement: Node) -> bool:
+    """Whether the statement is an instruction of all 32 lanes of a warp, on matrices, or loops that will be one."""
+    if isinstance(statement, AttrStmt) and statement.attr_key == TENSORIZED:
+        return True
+    value = statement.value if isinstance(statement, Evaluate) else None
+    return isinstance(value, Call) and value.op.name in MATRIX_OPERANDS
+
+
+def has_warp_call(statement: Stmt) -> bool:
+    """Whether such an instruction is among the statements."""
+    return any_statement(statement, is_warp_call)
 
 
 def _calls(expr: Expr, name: str) -> bool:

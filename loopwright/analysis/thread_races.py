@@ -328,7 +328,7 @@ def may_meet(
     if threads and [loop.var for loop in threads] == its:
         if all([program.is_own(one.cell[0], loop) for loop in threads]):
             return False  # registers, of which a kernel has many: each thread has its own
-    if one.cell[0].data in program.unknown - program.handed_off:
+    if one.cell[0].data in program.untold:
         return not certain
     is_alike = one.cell[0] is other.cell[0] or _same_shape(one.cell[0], other.cell[0])
     is_exact = is_alike and one.is_must and other.is_must and None not in (*one.cell[1], *other.cell[1])

@@ -31,6 +31,7 @@ from loopwright.analysis.thread_axes import (
     is_barrier,
     is_block_tag,
     is_of_block,
+    is_shared_along,
     is_shuffle,
     is_thread_tag,
     is_virtual_tag,
@@ -273,7 +274,8 @@ class _Kernel:
 
     def hoist(self, data: Var) -> None:
         if not is_of_block(scope_of(data)):
-            self.regions.hoisted[data] = tuple(self.axes)
+            scope = scope_of(data)
+            self.regions.hoisted[data] = tuple([axis for axis in self.axes if not is_shared_along(scope, axis.tag)])
 
     def fail(self, reason: str, statement: Stmt) -> Stmt:
         """The regions are not known; the statement counts as one."""

@@ -37,6 +37,7 @@ from loopwright.analysis.thread_axes import (
     is_shuffle,
     is_shuffle_call,
     is_virtual_tag,
+    is_warp_call,
     scope_of,
     tag_of,
     uses,
@@ -200,7 +201,7 @@ def has_meeting(statement: Stmt) -> bool:
 
 def _is_met(statement: Stmt) -> bool:
     call = statement.value if isinstance(statement, Evaluate) else None
-    return isinstance(call, Call) and call.op.name in _MEETINGS
+    return is_warp_call(statement) or (isinstance(call, Call) and call.op.name in _MEETINGS)
 
 
 def _writes_block_memory(statement: Stmt) -> bool:

@@ -1,14 +1,12 @@
-"""`tvm.tir.tensor_intrin.cuda`: names of the tensor intrinsics of GPUs, none of which is built; a star import works."""
+"""`tvm.tir.tensor_intrin.cuda`: names of intrinsics that are not built: they can be imported, and tell when used."""
 
 from __future__ import annotations
 
 from loopwright.compat.stand_in import StandIn
 
-__all__ = ["get_wmma_intrin_group"]
+__all__: list[str] = []
 
 _PATH = "tir.tensor_intrin.cuda"
-
-get_wmma_intrin_group = StandIn(f"{_PATH}.get_wmma_intrin_group")
 
 
 def __getattr__(name: str) -> StandIn:

@@ -17,6 +17,7 @@ ONCE: Final = "TVMBackendRunOnce"
 # Of a block that is reduced over threads: {tag: number} of the one that stores the result, which they all have.
 STORED_BY: Final = "loopwright.stored_by"
 TENSORIZED: Final = "tensor_intrin"  # names the tensor intrinsic that computes the block
+TOUCHED: Final = "touched_regions"  # what the calls in a statement do through pointers (`ir/matrix_intrinsics.py`)
 UNPROVED_ACCESSES: Final = "loopwright.unproved_accesses"  # of a function: lowering writes checks of some indices
 VECTOR_LANES: Final = "vector_lanes"  # a vectorized loop that is longer than this runs in vectors of so many lanes
 # Of an unrolled loop: it is written out before loops are cut, so that guards inside compare with numbers.

@@ -26,6 +26,7 @@ from loopwright.transform.on_request.drop_declarations import drop_declarations
 from loopwright.transform.on_request.infer_storage_scopes import infer_storage_scopes
 from loopwright.transform.on_request.insert_barriers import insert_barriers
 from loopwright.transform.on_request.launch_threads import launch_threads, launch_threads_where_possible
+from loopwright.transform.on_request.lower_warp_memory import lower_warp_memory
 from loopwright.transform.on_request.mark_roles import mark_roles
 from loopwright.transform.on_request.reduce_over_threads import reduce_over_threads
 from loopwright.transform.on_request.serialize_thread_reduction import serialize_thread_reduction
@@ -67,6 +68,7 @@ from loopwright.transform.passes.trim_grid import trim_grid
 from loopwright.transform.passes.unify_lanes import unify_lanes
 from loopwright.transform.passes.unroll_loops import unroll_small_loops
 from loopwright.transform.passes.use_tensor_intrinsics import use_tensor_intrinsics
+from loopwright.transform.passes.use_warp_intrinsics import use_warp_intrinsics
 from loopwright.transform.passes.vectorize_loops import vectorize_loops
 from loopwright.transform.passes.vectorize_outer_loops import vectorize_outer_loops
 from loopwright.transform.passes.widen_accesses import widen_accesses
@@ -106,6 +108,7 @@ CPU_PIPELINE: list[Step] = [
     Step(inject_virtual_thread, 1),  # before the overlapping of loops: threads share the loops inside them
     Step(software_pipeline, 1),  # after compact_buffers: a version is as large as one iteration needs
     Step(double_buffer, 1),  # after software_pipeline: what is asked for by stages is not asked for by marks
+    Step(use_warp_intrinsics, 1),  # after them: parts of buffers and versions of tiles are what instructions work on
     Step(auto_unroll, 1),  # after both: prologues and bodies count with the statements they have now
     Step(lower_custom_datatypes, 2),  # before all that looks at types: afterwards there are only those we know
     Step(lower_intrinsics, 2),  # before legalize_low_precision, form_fma: what a rule makes is program like any other
@@ -199,6 +202,10 @@ _GPU: Final[dict[Pass, tuple[Step, ...]]] = {
     plan_storage: (
         Step(plan_storage, 2),
         Step(insert_barriers, 2),  # after it: buffers that share memory need barriers too; before flatten_buffers
+    ),
+    flatten_buffers: (
+        Step(flatten_buffers, 2),
+        Step(lower_warp_memory, 2),  # after it: the lane is a part of the flat index
     ),
     # A guard costs a thread little, and code twice as long costs the instruction cache much: but vectors have none.
     partition_loops: (

@@ -7,7 +7,7 @@ from time import thread_time
 import pytest
 
 from loopwright.analysis import ParallelRace, accesses_of, check_races, races
-from loopwright.ir import ForKind, PrimFunc
+from loopwright.ir import For, ForKind, PrimFunc, collect
 from loopwright.script import from_source
 from loopwright.script import tir as T
 
@@ -298,3 +298,26 @@ def test_a_loop_is_not_made_parallel_where_nobody_can_tell():
     found = races.prove_no_race(accesses_of(middle), middle.body.loop_var)
     assert found == "whether the iterations of i touch one cell is too complex to decide"
     assert thread_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("T.ptx_mma(OPERANDS)", None),
+        ("T.call_extern('int32', 'f', M.data)", None),
+        ("    T.ptx_mma(OPERANDS)", "M is touched by calls, or goes by several names"),
+    ],
+)
+def test_what_calls_do_after_the_lanes_of_a_thread_have_met_is_no_race(call, reason):
+    operands = '"float32", "m8n8k4", "row", "row", "fp16", "fp16", "fp16", M.data, 0, M.data, 0, M.data, 0, False'
+    function = from_source(f"""
+@T.prim_func
+def f(A: T.Buffer((32, 4), "float16")):
+    tx = T.launch_thread("threadIdx.x", 32)
+    M = T.decl_buffer(4, "float16", scope="local")
+    for c in T.vectorized(4):
+        M[c] = A[tx, c]
+    {call.replace("OPERANDS", operands)}
+""")
+    (loop,) = collect(function.body, For)
+    assert races.prove_no_race(accesses_of(function), loop.loop_var) == reason

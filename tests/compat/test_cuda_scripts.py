@@ -34,8 +34,8 @@ def test_a_classic_script(path, tmp_path, monkeypatch):
     assert done.stderr == ""
 
 
-def test_there_are_five():
-    assert [path.stem for path in SCRIPTS] == ["convolution", "matmul", "reduction", "scan", "softmax"]
+def test_there_are_six():
+    assert [path.stem for path in SCRIPTS] == ["convolution", "matmul", "reduction", "scan", "softmax", "tensor_cores"]
 
 
 def test_the_emulated_device(monkeypatch):

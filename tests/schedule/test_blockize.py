@@ -493,3 +493,43 @@ def test_the_domain_of_an_axis_inside_names_no_loop_outside():
     sch = Schedule(band)
     with pytest.raises(TileNotWhole, match="the domain of axis vj depends on loops outside the tile"):
         sch.blockize(sch.get_loops("B")[2])
+
+
+def test_an_axis_that_no_loop_of_the_tile_moves_may_count_in_any_way():
+    @T.prim_func
+    def windows(A: T.Buffer((8, 8, 4), "int32"), B: T.Buffer((36, 3, 3, 4), "int32")):
+        S = T.alloc_buffer((8, 8, 4), "int32")
+        for f, kh, kw in T.grid(36, 3, 3):
+            for c in range(4):
+                with T.block("S"):
+                    vh = T.axis.spatial(8, f // 6 + kh)
+                    vw = T.axis.spatial(8, f % 6 + kw)
+                    vc = T.axis.spatial(4, c)
+                    S[vh, vw, vc] = A[vh, vw, vc]
+            for c in range(4):
+                with T.block("B"):
+                    vf, vkh, vkw, vc = T.axis.remap("SSSS", [f, kh, kw, c])
+                    B[vf, vkh, vkw, vc] = S[vf // 6 + vkh, vf % 6 + vkw, vc]
+
+    sch = Schedule(windows)
+    outer = sch.blockize(sch.get_loops("S")[3])
+    text = str(sch.mod)
+    assert "vh_o = T.axis.spatial(8, f // 6 + kh)" in text and "vw_o = T.axis.spatial(8, f % 6 + kw)" in text
+    assert sch.get(outer).name_hint == "S_o"
+    check(sch, windows)
+
+
+def test_where_no_iteration_of_the_tile_runs_such_an_axis_may_leave_its_domain():
+    @T.prim_func
+    def some(A: T.Buffer((8, 4), "int32"), B: T.Buffer((8, 4), "int32"), n: T.int32):
+        for f, g in T.grid(8, 8):
+            for c in range(T.min(n, 4)):
+                with T.block("B"):
+                    v = T.axis.spatial(8, f + g)
+                    vc = T.axis.spatial(4, c)
+                    T.where(f + g < 8)
+                    B[v, vc] = A[v, vc]
+
+    sch = Schedule(some)
+    with pytest.raises(TileNotWhole):
+        sch.blockize(sch.get_loops("B")[2])

@@ -520,3 +520,22 @@ def test_effects_stay_where_they_are():
 
     sch = Schedule(func)
     refused(sch, HasEffects, "does more than give a value", "compute_at", "B", sch.get_loops("C")[0])
+
+
+def test_a_copy_of_a_copy_stays_in_its_iteration_of_the_loops_around_both():
+    """The tile in shared memory is there once for each j: an axis of the second copy tells these apart."""
+    A, B = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    func = te.create_prim_func([A, B, te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")])
+    sch = Schedule(func)
+    i, j, k0 = sch.get_loops("C")
+    (i, i1), (j, j1), (k0, k1) = [sch.split(loop, [None, 4]) for loop in (i, j, k0)]
+    k1, k2 = sch.split(k1, [2, None])
+    sch.reorder(i, j, k0, k1, i1, j1, k2)
+    shared = sch.cache_read("C", 0, "shared")
+    sch.compute_at(shared, k0)
+    own = sch.cache_read("C", 0, "local")
+    sch.compute_at(own, k1)
+    assert "o0 = T.axis.opaque(2, j_0)" in str(sch.mod)
+    assert [sch.get(loop).extent for loop in sch.get_loops(own)[4:]] == [4, 2]
+    check(sch, func)

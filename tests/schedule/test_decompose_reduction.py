@@ -255,3 +255,42 @@ def test_an_init_is_not_moved_before_what_it_reads():
     sch.decompose_reduction("C", sch.get_loops("C")[1])
     (read,) = sch.get(sch.get_block("C_init")).reads
     assert read.buffer.name == "B"
+
+
+def test_what_is_allocated_in_the_loop_stays_there():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), C: T.Buffer(4)):
+        for i, k in T.grid(4, 8):
+            S = T.decl_buffer((1,), scope="local")
+            with T.block("S"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                S[0] = A[vi, vk] * 2.0
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + S[0]
+
+    sch = Schedule(func)
+    init = sch.decompose_reduction("C", sch.get_loops("C")[1])
+    assert [sch.get(loop).loop_var.name for loop in sch.get_loops(init)] == ["i"]
+    check(sch, func)
+
+
+def test_an_init_that_uses_what_the_loop_allocates_stays():
+    @T.prim_func
+    def func(A: T.Buffer((4, 8)), C: T.Buffer(4)):
+        for i, k in T.grid(4, 8):
+            S = T.decl_buffer((1,), scope="local")
+            with T.block("S"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                S[0] = A[vi, vk] * 2.0
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = S[0]
+                C[vi] = C[vi] + S[0]
+
+    sch = Schedule(func)
+    problem = "has an init that uses buffers of the block's own"
+    refused(sch, NothingToDecompose, problem, "decompose_reduction", "C", sch.get_loops("C")[1])

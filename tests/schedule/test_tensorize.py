@@ -696,7 +696,7 @@ def test_other_windows_differ(access, length, message):
 
 
 def test_taps_that_nothing_tells():
-    """Two loops of the description in one index, and neither anywhere else."""
+    """Two loops of the description in one index, and neither anywhere else: they are taken for those in their order."""
     text = """
 @T.prim_func
 def main(A: T.Buffer(6), P: T.Buffer(1)):
@@ -716,5 +716,7 @@ def main(A: T.Buffer(6), P: T.Buffer(1)):
 
     TensorIntrin.register("test_sum", from_source(text), impl)
     sch = Schedule(from_source(text))
+    sch.tensorize(sch.get_loops("P")[0], "test_sum")
+    sch = Schedule(from_source(text.replace("T.grid(3, 4)", "T.grid(4, 3)")))
     message = "loop j of the description is an index of no access by itself"
     refused(sch, IntrinsicMismatch, message, "tensorize", sch.get_loops("P")[0], "test_sum")

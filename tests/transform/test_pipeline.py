@@ -274,6 +274,7 @@ def test_stages_start_with_the_program_itself():
         "inject_virtual_thread",
         "software_pipeline",
         "double_buffer",
+        "use_warp_intrinsics",
         "auto_unroll",
         "lower_custom_datatypes",
         "lower_intrinsics",

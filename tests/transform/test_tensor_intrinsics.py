@@ -13,15 +13,22 @@ import loopwright
 from loopwright import te, tir
 from loopwright.codegen.llvm.emit_module import emit_module
 from loopwright.codegen.llvm.engine import compile_text
+from loopwright.evaluator import evaluate
 from loopwright.ir import Call, IRModule, PrimFunc, StringImm, pre_order_visit
 from loopwright.runtime import amx
+from loopwright.runtime.errors import NotBuilt
 from loopwright.schedule import Schedule
 from loopwright.script import tir as T
 from loopwright.target import Target, describe
+from loopwright.tir.tensor_intrin.cuda import (
+    get_mma_intrin_group,
+    get_wmma_intrin_group,
+    ldmatrix_32x8_to_shared_16x16_layout,
+)
 from loopwright.transform.pipeline import lower, stages
 from loopwright.transform.tensor_intrinsics import TensorIntrin, built_in_names
 from loopwright.transform.tensor_intrinsics.check import IntrinsicDisagrees, check_intrinsic
-from loopwright.transform.tensor_intrinsics.registry import _BUILT_IN
+from loopwright.transform.tensor_intrinsics.registry import _BUILT_IN, UnknownIntrinsic
 from loopwright.transform.tensor_intrinsics.x86_amx import amx_dot
 
 FEATURES = describe("llvm").features
@@ -262,3 +269,53 @@ def test_neon_float16(emulated):
     arguments = numbers(before)
     *_, got = emulated(sch.mod["main"], arguments)
     np.testing.assert_array_equal(got, arguments[0].astype(np.float32) @ arguments[1].astype(np.float32))
+
+
+WARP_INTRINSICS = [
+    *get_wmma_intrin_group("shared", "global", "float16", "float32", True).values(),
+    *get_wmma_intrin_group("shared.dyn", "shared.dyn", "int8", "int32", False).values(),
+    *get_mma_intrin_group("shared", "global", "float16", "float32", True, True, False).values(),
+    *get_mma_intrin_group("shared.dyn", "shared", "e4m3_float8", "float32", False, True).values(),
+    "wmma_load_8x32x16_bf16_b_shared",
+    "wmma_sync_32x8x16_u8u8s32",
+]
+
+
+@pytest.mark.parametrize("name", WARP_INTRINSICS)
+def test_intrinsics_of_warps_are_declared_by_their_names(name):
+    intrin = TensorIntrin.get(name)
+    assert intrin.name == name and TensorIntrin.get(name) is intrin
+    if not name.endswith("simple_"):
+        with pytest.raises(NotBuilt, match=f"trying '{name}' by itself, which the lanes of a warp do together"):
+            check_intrinsic(name)
+
+
+NO_NAMES = ["wmma_sync_16x16x16_f16f16s32", "wmma_load_16x16x8_f16_a_shared", "mma_ldmatrix_i8_a_trans", "mma_u8u8i32"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_names_that_mean_no_instruction(name):
+    with pytest.raises(UnknownIntrinsic, match=f"there is no tensor intrinsic '{name}'"):
+        TensorIntrin.get(name)
+
+
+def test_groups_name_what_they_were_given_wrong():
+    with pytest.raises(ValueError, match=r"load_scope is one of shared, shared\.dyn; got 'global'"):
+        get_wmma_intrin_group("global", "global", "float16", "float32", False)
+    with pytest.raises(ValueError, match=r"in_dtype is one of float16, bfloat16, int8, .*; got 'int4'"):
+        get_mma_intrin_group("shared", "global", "int4", "int32", False, False)
+
+
+def test_what_a_warp_multiplies_is_described_by_plain_loops():
+    """In the layouts of the registers, which the description spells out; the evaluator runs it."""
+    a, b = [np.random.default_rng(seed).integers(-3, 4, (16, 16)).astype("float16") for seed in (0, 1)]
+    held = [np.zeros((32, 8), "float16"), np.zeros((32, 8), "float16"), np.zeros((32, 8), "float32")]
+    evaluate(TensorIntrin.get("mma_ldmatrix_f16_a").desc, held[0], a)
+    evaluate(TensorIntrin.get("mma_ldmatrix_f16_b").desc, held[1], b)
+    evaluate(TensorIntrin.get("mma_f16f16f32").desc, *held)
+    c = np.zeros((16, 16), "float32")
+    evaluate(TensorIntrin.get("mma_store_16x16_f32_global_").desc, held[2], c)
+    np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
+    for lane in range(32):
+        for k in range(8):
+            assert held[2][lane, k] == c[ldmatrix_32x8_to_shared_16x16_layout(lane, k)]

@@ -154,7 +154,7 @@ def test_what_another_thread_has_stored_is_not(row, column):
     [
         # Scores are rounded at once; sums are read behind the loop; the tile of values is free by then.
         (("scores", "round", "weigh"), ["wgmma", "wgmma_wait(0", "wgmma", "wgmma_wait(0"]),
-        # Both products are under way. Rounding needs the scores, and its registers are free when the values are weighed.
+        # Both are under way. Rounding needs the scores, and registers that are free when the values are weighed.
         (("scores", "weigh", "round"), ["wgmma", "wgmma", "wgmma_wait(0"]),
         (("weigh", "scores", "double", "round"), ["wgmma", "wgmma", "wgmma_wait(1", "wgmma_wait(0"]),
     ],

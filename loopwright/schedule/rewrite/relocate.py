@@ -18,6 +18,7 @@ from loopwright.ir import (
     FloorMod,
     For,
     IntImm,
+    IterType,
     Max,
     Min,
     PrimFunc,
@@ -174,6 +175,8 @@ class Relocation:
         assert isinstance(self.place, For)
         self.around = without.all_loops_above(self.path)
         self.blocks = [statement for statement in self.path if isinstance(statement, BlockRealize)]
+        stays = {loop.loop_var for loop in self.around}
+        self.left = {one.loop_var for one in path if isinstance(one, For) and one.loop_var not in stays}
         self.runs: IterationDomain = iteration_domain(step, path, view.loop_path(loop.loop_var), exact=True)
 
     @property
@@ -201,8 +204,11 @@ class Relocation:
         loops: list[tuple[Var, Expr]] = []
         values: dict[Var, Expr] = {}
         guards: list[Expr] = []
-        for axis in self.block.iter_vars:
+        for axis, bound_to in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
             var = axis.var
+            if axis.iter_type is IterType.Opaque and not uses_var(bound_to, self.left.__contains__):
+                values[var] = bound_to  # it tells apart iterations of loops that are around the block as before
+                continue
             low, extent, exceeds = self._bounds(spans.get(var), self.runs.domain[var], facts)
             low, extent = facts.simplify(cast(low, var.dtype)), cast(extent, var.dtype)
             value: Expr = low

@@ -31,6 +31,7 @@ from loopwright.ir import (
     collect_statements,
     const,
     decl_buffer,
+    substitute,
     whole_region,
 )
 from loopwright.te.create_prim_func import create_prim_func
@@ -152,7 +153,14 @@ class TensorIntrin:
 
     def _meaning(self) -> PrimFunc:
         outputs = [self.op.output(k) for k in range(self.op.num_outputs)]
-        return create_prim_func([*self.inputs, *outputs])
+        function = create_prim_func([*self.inputs, *outputs])
+        # The operands lie in the memory that the statements find them in.
+        given = {
+            param: decl_buffer(plain.shape, plain.dtype, plain.name, scope=buffer.scope())
+            for (param, plain), buffer in zip(function.buffer_map.items(), self.buffers, strict=True)
+        }
+        buffers = {function.buffer_map[param]: buffer for param, buffer in given.items()}
+        return PrimFunc(function.params, substitute(function.body, {}, buffers), None, given, function.attrs)
 
     def _register(self, part: str, desc: PrimFunc, statement: Stmt, outputs_only: bool = False) -> str:
         from loopwright.transform.tensor_intrinsics import TensorIntrin as Registered

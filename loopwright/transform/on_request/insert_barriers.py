@@ -24,7 +24,18 @@ from typing import Final, NamedTuple
 
 from loopwright.analysis.accesses import Access, Program, accesses_of, disturb
 from loopwright.analysis.effects import is_pure_call
-from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, is_of_block, is_thread_tag, tag_of, uses
+from loopwright.analysis.thread_axes import (
+    axis_of,
+    barrier,
+    is_barrier,
+    is_of_block,
+    is_of_warp,
+    is_thread_tag,
+    is_warp_call,
+    scope_of,
+    tag_of,
+    uses,
+)
 from loopwright.analysis.thread_races import may_meet
 from loopwright.analysis.thread_work import has_barrier
 from loopwright.analysis.warp_roles import role_of
@@ -57,6 +68,7 @@ from loopwright.ir import (
     pre_order_visit,
     seq,
 )
+from loopwright.ir.annotations import TOUCHED
 from loopwright.ir.async_intrinsics import role_barrier
 from loopwright.ir.passes import function_pass
 from loopwright.transform.errors import LoweringError
@@ -113,7 +125,14 @@ class _InsertBarriers(StmtRewriter):
     def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
         if not is_thread_tag(tag_of(node)):
             return self.rebuild(node)
-        return _Kernel(self.program, self.steady).insert(node)
+        return _WithoutRegions().visit(_Kernel(self.program, self.steady).insert(node))
+
+
+class _WithoutRegions(StmtRewriter):
+    """Regions that calls touch are told to this pass; later ones change the buffers."""
+
+    def visit_AttrStmt(self, node: AttrStmt) -> Stmt:
+        return self.visit(node.body) if node.attr_key == TOUCHED else self.rebuild(node)
 
 
 class Earlier(NamedTuple):
@@ -148,6 +167,12 @@ class _Kernel:
         for access in program.handoffs:
             assert access.call is not None
             self.by_node.setdefault(access.call, []).append(access)
+        for access in program.by_calls:
+            statement = access.instance.statement
+            is_held = is_of_warp(scope_of(access.cell[0].data))  # by the lanes together, who touch it at once
+            if is_warp_call(statement) and isinstance(statement, Evaluate) and not is_held:
+                access.exact = False  # a lane touches some of these cells
+                self.by_node.setdefault(statement.value, []).append(access)
         self.open: dict[Earlier, None] = {}
         self.around: tuple[Var, ...] = ()  # the loops that all threads run together, outermost first
         self.differ: set[Var] = set()  # variables that differ between threads

@@ -29,11 +29,13 @@ from loopwright.analysis.thread_axes import (
     Axis,
     axis_of,
     has_threads,
+    has_warp_call,
     is_barrier,
     is_block_tag,
     is_of_block,
     is_thread_tag,
     is_virtual_tag,
+    is_warp_call,
     scope_of,
     tag_of,
 )
@@ -47,7 +49,9 @@ from loopwright.ir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    Call,
     DeclBuffer,
+    Evaluate,
     Expr,
     For,
     ForKind,
@@ -62,6 +66,7 @@ from loopwright.ir import (
     Rewriter,
     SeqStmt,
     Stmt,
+    StringImm,
     Var,
     While,
     any_node,
@@ -88,6 +93,8 @@ from loopwright.transform.parts.rasterize import rasterized
 RESIDENT_BLOCKS: Final = "resident_blocks"
 _BLOCK_AXIS: Final = "blockIdx.x"
 _ROLE_AXIS: Final = "threadIdx.x"  # along which the threads of roles lie side by side
+_WARP_AXIS: Final = "threadIdx.x"  # along which the lanes of a warp lie side by side
+_WARP: Final = 32
 _THREAD_AXES: Final = tuple([f"threadIdx.{axis}" for axis in "xyz"])
 _AXES: Final = tuple([f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"])
 
@@ -292,6 +299,11 @@ class _Kernel:
             also = f" ({extents} along its axes)" if len(mine.extents) > 1 else ""
             hint = f"bind loops of {mine.size} iterations together to {_ROLE_AXIS}, y and z"
             raise NotALaunch(f"{problem}{also}, and the role {mine.size} threads", node, hint)
+        extent = mine.extents[tag_of(node)]
+        if not (isinstance(axis.extent, IntImm) and axis.extent.value == extent):
+            problem = f"loop {axis.var.name} over {axis.tag} of role {self.role.name} has {axis.extent} iterations"
+            hint = "bind loops alike in all parts of a role"
+            raise NotALaunch(f"{problem}, and {extent} in another part", node, hint)
 
     def _check_outside(self) -> None:
         if self.outside is not None and self.roles:
@@ -353,7 +365,10 @@ class _Inside(Rewriter):
         if isinstance(statement, AttrStmt) and (role := role_of(statement)) is not None:
             return self.in_role(role, statement, running)
         if not _has_bound(statement) or any([is_thread_tag(tag) for tag in running]):
-            return self.guarded(statement, running)
+            if is_warp_call(statement):
+                return self.of_warp(statement, running)
+            if _WARP_AXIS in running or not has_warp_call(statement):
+                return self.guarded(statement, running)
         if isinstance(statement, SeqStmt):
             if any([is_block_tag(tag_of(part)) for part in statement.seq]):
                 raise NotALaunch(
@@ -493,6 +508,22 @@ class _Inside(Rewriter):
         self.values[loop.loop_var] = var
         return For(var, self.visit(loop.min), self.visit(loop.extent), ForKind.SERIAL, self.visit(loop.body))
 
+    def of_warp(self, statement: Stmt, running: frozenset[str]) -> Stmt:
+        """An instruction of all lanes of a warp: the first 32 threads along x, where no loop over them is around it."""
+        if _WARP_AXIS in running:
+            return self.guarded(statement, running)
+        extent = self.kernel.extents.get(_WARP_AXIS)
+        threads = extent.value if isinstance(extent, IntImm) else 0
+        if threads == 0 or threads % _WARP != 0:
+            has = "no loop" if extent is None else f"a loop of {extent} iterations"
+            problem = f"{_name_of(statement)} is an instruction of the 32 lanes of a warp"
+            problem = f"{problem}, and {has} is bound to {_WARP_AXIS}"
+            hint = f"bind a loop of 32 iterations to {_WARP_AXIS}, one that fills shared memory for instance"
+            raise NotALaunch(problem, statement, hint)
+        body = self.guarded(statement, running | {_WARP_AXIS})
+        lane = self.kernel.axes[_WARP_AXIS]
+        return body if threads == _WARP else IfThenElse(lane < const(_WARP, lane.dtype), body)
+
     def guarded(self, statement: Stmt, running: frozenset[str]) -> Stmt:
         """Along axes that do not run the statement, the first thread does."""
         missing = [tag for tag in [*self.kernel.blocks, *self.threads] if tag not in running]
@@ -526,6 +557,14 @@ class _Inside(Rewriter):
         return self.rebuild(let)
 
 
+def _name_of(statement: Stmt) -> str:
+    """What an instruction of a warp is called."""
+    if isinstance(statement, AttrStmt):
+        return str(statement.node.value) if isinstance(statement.node, StringImm) else statement.attr_key
+    assert isinstance(statement, Evaluate) and isinstance(statement.value, Call)
+    return statement.value.op.name.removeprefix("tir.")
+
+
 def _steering(node: Stmt) -> Sequence[Expr]:
     """What a statement around bound loops asks."""
     if isinstance(node, IfThenElse):
@@ -552,7 +591,8 @@ def _is_one(extent: Expr) -> bool:
 
 
 def _has_bound(statement: Stmt) -> bool:
-    return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node))
+    """Whether not all of the statement is the work of one thread."""
+    return any_statement(statement, lambda node: bool(tag_of(node)) or is_barrier(node) or role_of(node) is not None)
 
 
 def _users(body: Stmt, axes: Sequence[str]) -> dict[Var, set[str]]:

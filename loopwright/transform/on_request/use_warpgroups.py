@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from loopwright.analysis.thread_axes import axis_of, barrier, tag_of
 from loopwright.analysis.warp_roles import core_of, role_of
@@ -49,6 +49,7 @@ from loopwright.ir import (
     deep,
     logical_or,
     seq,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.passes import function_pass
@@ -60,6 +61,7 @@ from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.warpgroup_products import (
     PENDING,
     RELEASE,
+    WARPGROUP,
     WGMMA,
     Differs,
     clears_accumulators,
@@ -68,8 +70,6 @@ from loopwright.transform.parts.warpgroup_products import (
     warpgroup_product,
 )
 from loopwright.transform.warp_roles.places import touches
-
-_GROUP: Final = 128  # threads of a warpgroup
 
 
 class NotForTensorCores(LoweringError, ValueError):
@@ -172,6 +172,7 @@ class _UseWarpgroups(StmtRewriter):
             del self.threads[len(self.threads) - is_axis :]
             self.role = None if is_role else self.role
         elif isinstance(node, IfThenElse):
+            self.check_is_for_all(node)
             then_case = seq([self.visit(node.then_case), *self.done()])
             other = None if node.else_case is None else seq([self.visit(node.else_case), *self.done()])
             result = node.with_(then_case=then_case, else_case=other)
@@ -180,6 +181,15 @@ class _UseWarpgroups(StmtRewriter):
             body = self.visit(node.body)
             result = node.with_(body=seq([body, *self.done()]))
         return seq([*before, result])
+
+    def check_is_for_all(self, node: IfThenElse) -> None:
+        """Raise NotForTensorCores where only some threads of a warpgroup would multiply."""
+        if not any_statement(node.then_case, lambda case: role_of(case) is not None):
+            loop = next((loop for loop in collect_statements(node, For) if core_of(loop) is not None), None)
+            variables = [axis_of(launch).var for launch in self.threads]
+            if loop is not None and uses_var(node.condition, variables.__contains__):
+                problem = f"threads of a warpgroup would skip it where {node.condition} does not hold"
+                raise NotForTensorCores(loop, problem, "let all threads of the role run the loop")
 
     def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         cleared = {at: into for at, part in enumerate(node.seq) if (into := _cleared_for(part, node.seq[at + 1 :]))}
@@ -244,10 +254,10 @@ class _UseWarpgroups(StmtRewriter):
         extents = {var: extent.value for var, extent in threads.items() if isinstance(extent, IntImm)}
         role = None if self.role is None else role_of(self.role)
         count = prod(extents.values()) if role is None else role.threads
-        if len(extents) < len(threads) or count % _GROUP or not threads:
+        if len(extents) < len(threads) or count % WARPGROUP or not threads:
             of = "the block" if role is None else f"role {role.name}"
             given = " × ".join([str(extent) for extent in threads.values()]) if role is None else str(count)
-            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {_GROUP}")
+            raise NotForTensorCores(nests[0], f"{of} has {given or 'no'} threads, no whole warpgroups of {WARPGROUP}")
         calls = _Calls(extents, self.registers, is_cleared)
         body = calls.visit(loop)
         self.accumulators |= dict.fromkeys(calls.accumulators)

@@ -14,7 +14,7 @@ tiles is not cut into pieces by it.
 
 from __future__ import annotations
 
-from loopwright.analysis.warp_roles import role_of
+from loopwright.analysis.warp_roles import stages_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -52,8 +52,9 @@ class _Hoist:
             guard = self.guard(body)
             if guard is None:
                 return statement.with_(body=body)
-            if not _is_free(statement, guard.condition):  # a role by itself keeps its own
-                return statement if role_of(guard.then_case) is not None else statement.with_(body=body)
+            if not _is_free(statement, guard.condition):  # in a loop of roles, each of them keeps its own
+                is_of_roles = isinstance(statement, For) and stages_of(statement) is not None
+                return statement if is_of_roles else statement.with_(body=body)
             return guard.with_(then_case=statement.with_(body=guard.then_case))
         if isinstance(statement, IfThenElse):
             inner = self.hoisted(statement.then_case)

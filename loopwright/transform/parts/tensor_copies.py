@@ -11,15 +11,18 @@
 The loops count through the box, each along a dimension of its own, and the box lies in shared memory row by row.
 Conditions ask whether an index is inside the tensor: what is outside arrives as zeros. Loops further out stay: each of
 their iterations copies a box. As a copy is there only when its barrier says so, the role touches its target nowhere
-else, and the kernel stores nothing to its source.
+else, and the kernel stores nothing to its source. A box is in the tensor at some time after it is stored, so that the
+kernel has no other access to that tensor; where iterations may store to one element, they wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from math import copysign, prod
 from typing import Final, NamedTuple
 
+from loopwright.analysis.loop_carried import Loop, carries
 from loopwright.analysis.thread_axes import is_of_block, scope_of
 from loopwright.arith import Analyzer, linear_coefficients
 from loopwright.ir import (
@@ -57,6 +60,7 @@ from loopwright.ir.intrinsics import address_of
 from loopwright.ir.tensor_copy_intrinsics import (
     MOST_DIMENSIONS,
     bulk_commit_group,
+    bulk_wait_group,
     bulk_wait_group_read,
     tensor_copy_async,
     tensor_map,
@@ -68,6 +72,7 @@ from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
 _MULTIPLE: Final = 16  # bytes of a row of a box
+_LINE: Final = 128  # bytes of shared memory, at a multiple of which a box begins; swizzles repeat after eight of theirs
 
 
 class TensorCopies(NamedTuple):
@@ -106,31 +111,40 @@ def with_tensor_copies(
 
 
 def with_tensor_stores(
-    statement: Stmt, sources: frozenset[Var], thread: Expr, swizzles: Mapping[Var, int]
+    statement: Stmt,
+    sources: frozenset[Var],
+    tensors: frozenset[Var],
+    thread: Expr,
+    swizzles: Mapping[Var, int],
+    around: Sequence[For],
 ) -> TensorCopies:
     """The statement, with stores of boxes for the nests of its first thread that read the sources.
 
-    The thread goes on when the sources have been read.
+    The kernel has one access to each of the `tensors`; `around` are the loops of a block around the statement. The
+    thread goes on when the sources have been read, or when the box is there, where a later one may overwrite it.
     """
 
     def call(box: Box, name: Var) -> Stmt:
         store = Evaluate(tensor_store_async(name, box.address, *box.coordinates))
-        return seq([store, Evaluate(bulk_commit_group()), Evaluate(bulk_wait_group_read(0))])
+        wait = bulk_wait_group_read(0) if _are_apart(box, [*around, *box.outer]) else bulk_wait_group(0)
+        return seq([store, Evaluate(bulk_commit_group()), Evaluate(wait)])
 
     def copied(nest: Stmt) -> Box | None:
         box = _box_of(nest, swizzles)
-        return box if box is not None and box.is_stored and box.shared.data in sources else None
+        if box is None or not box.is_stored or box.tensor.data not in tensors:
+            return None
+        return box if box.shared.data in sources else None
 
     stores = _Copies(thread, swizzles, copied, call)
     return TensorCopies(stores.written(statement, is_of_warp=False), stores.maps)
 
 
-def stored_boxes(statement: Stmt, sources: frozenset[Var]) -> dict[Var, Buffer]:
+def stored_boxes(statement: Stmt, sources: frozenset[Var], swizzles: Mapping[Var, int]) -> dict[Var, Buffer]:
     """The sources of which the statement stores boxes, by one thread."""
     result: dict[Var, Buffer] = {}
     for choice in collect_statements(statement, IfThenElse):
         for nest in _nests(choice):
-            box = _box_of(nest, {})
+            box = _box_of(nest, swizzles)
             if box is not None and box.is_stored and box.shared.data in sources:
                 result[box.shared.data] = box.shared
     return result
@@ -204,6 +218,21 @@ class _Copies:
         return result
 
 
+def _are_apart(box: Box, loops: Sequence[For]) -> bool:
+    """Whether no two iterations of the loops reach one element of the tensor."""
+    facts = Analyzer()
+    for loop in loops:
+        facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    variables = {loop.loop_var for loop in loops}
+    numbers: list[Expr] = []  # of the boxes that tile the tensor along each dimension
+    for begin, extent in zip(box.coordinates, box.extents, strict=True):
+        if uses_var(facts.simplify(begin % extent), variables.__contains__):
+            return False
+        numbers.append(facts.simplify(begin // extent))
+    around = [Loop(loop.loop_var, loop.min, loop.extent) for loop in loops]
+    return not any([carries(around, depth, numbers, []) for depth in range(len(around))])
+
+
 def _nests(choice: IfThenElse) -> list[Stmt]:
     body = choice.then_case
     return list(body.seq) if isinstance(body, SeqStmt) else [body]
@@ -249,12 +278,15 @@ def _box_of(nest: Stmt, swizzles: Mapping[Var, int]) -> Box | None:
         return None
     if not all([_is_inside(condition, indices, tensor.buffer.shape, facts) for condition in conditions]):
         return None
-    along = _box_loops(loops, indices, shared, facts, swizzles.get(shared.buffer.data, 0))
+    swizzle = swizzles.get(shared.buffer.data, 0)
+    along = _box_loops(loops, indices, shared, facts, swizzle)
     if along is None:
         return None
     first = {loop.loop_var: loop.min for loop in along.values()}
     outside = Analyzer()
     at = tuple([outside.simplify(substitute(index, first)) for index in shared.indices])
+    if not _is_aligned(shared.buffer, at, max(_LINE, 8 * swizzle), facts):
+        return None
     return Box(
         tensor.buffer,
         shared.buffer,
@@ -291,6 +323,13 @@ def _box_loops(
     return None if width % _MULTIPLE or width == 0 or (swizzle and width != swizzle) else result
 
 
+def _is_aligned(buffer: Buffer, at: tuple[Expr, ...], bytes: int, facts: Analyzer) -> bool:
+    """Whether an element of each slot of the memory lies at a multiple of so many bytes."""
+    slot = prod([extent.value if isinstance(extent, IntImm) else 1 for extent in buffer.shape]) * buffer.dtype.nbytes
+    begin = facts.simplify(_flat(buffer, at) * buffer.dtype.nbytes % bytes)
+    return slot % bytes == 0 and facts.can_prove_equal(begin, 0)
+
+
 def _count(loop: For) -> int:
     return loop.extent.value if isinstance(loop.extent, IntImm) else 0
 
@@ -316,7 +355,7 @@ def _choice(value: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _is_zero(value: Expr) -> bool:
-    return isinstance(value, (IntImm, FloatImm)) and value.value == 0
+    return isinstance(value, (IntImm, FloatImm)) and value.value == 0 and copysign(1, value.value) > 0
 
 
 def _terms(condition: Expr) -> list[Expr]:

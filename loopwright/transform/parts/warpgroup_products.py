@@ -36,6 +36,7 @@ from loopwright.ir import (
     const,
     structural_equal,
     substitute,
+    uses_var,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, is_in_registers, wgmma, widths
@@ -45,7 +46,7 @@ WGMMA: Final = "wgmma"  # what such a loop is annotated with
 PENDING: Final = "pending_products"
 # Marks what says that tiles are free: when the groups before it that are not waited for are done.
 RELEASE: Final = "free_tiles"
-_GROUP: Final = 128  # threads of a warpgroup
+WARPGROUP: Final = 128  # threads of a warpgroup
 _TILE: Final = 64  # rows of D; elements of a row that runs along M or N
 _STEP: Final = 8  # columns of D from one pair of a thread to the next
 
@@ -142,7 +143,7 @@ def thread_axes(threads: Mapping[Var, int], facts: Analyzer) -> tuple[dict[Var, 
     group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
     for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
         facts.bind(var, Range(0, extent))
-    axes = _axes_of(group * _GROUP + warp * 32 + row * 4 + column, threads)
+    axes = _axes_of(group * WARPGROUP + warp * 32 + row * 4 + column, threads)
     return {var: facts.simplify(value) for var, value in axes.items()}, [group, warp, row, column]
 
 
@@ -196,7 +197,7 @@ def warpgroup_product(
     for inner in (*around, *loops):
         facts.bind(inner.loop_var, Range.from_min_extent(inner.min, inner.extent))
     axes, (group, warp, row, column) = thread_axes(threads, facts)
-    counted = _counted(store, loops, axes, facts)
+    counted = _counted(store, loops, axes, (warp, row, column), facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
     facts.bind(counted.far, Range(0, max(1, n // _TILE)))
@@ -205,14 +206,17 @@ def warpgroup_product(
     named: dict[Var, Expr] = {**axes, counted.pairs: near.astype(counted.pairs.dtype)}
     counted = counted._replace(warp=warp, row=row, column=column)
     first: dict[Var, Expr] = {inner.loop_var: inner.min for inner in loops}
-    first |= _axes_of(_number_of(threads) // _GROUP * _GROUP, threads)
+    first |= _axes_of(_number_of(threads) // WARPGROUP * WARPGROUP, threads)
     a, b = sides
     if _moves(a, named, counted, facts)[counted.rows] == 0:
         a, b = b, a
     kinds = [_kind_of(side) for side in (a, b)]
     kind = OPERAND_KINDS[kinds[0]]
+    if OPERAND_KINDS[kinds[1]].family != kind.family:
+        raise Differs(f"tensor cores do not multiply {a.dtype} by {b.dtype}")
     if n not in widths(kind) or _extent(_loop_of(loops, counted.k)) != kind.k:
-        wanted = f"a multiple of 8 columns up to 256 and {kind.k} of K"
+        columns = "8, 16, 24 or a multiple of 16" if 40 not in widths(kind) else "a multiple of 8"
+        wanted = f"{columns} columns up to 256 and {kind.k} of K"
         raise Differs(f"it has {n} columns and {_extent(_loop_of(loops, counted.k))} of K, not {wanted}")
     if store.buffer.dtype is not kind.accumulator:
         raise Differs(f"it adds up {store.buffer.dtype}, and of {kinds[0]} tensor cores add up {kind.accumulator}")
@@ -278,14 +282,20 @@ def _sides(store: BufferStore) -> tuple[BufferLoad, BufferLoad] | None:
     return None
 
 
-def _counted(store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], facts: Analyzer) -> _Loops:
-    """What each loop counts, as its accumulators lie."""
+def _counted(
+    store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], lanes: tuple[Var, ...], facts: Analyzer
+) -> _Loops:
+    """What each loop counts, as its accumulators lie: from the same place on in all threads of a warpgroup."""
     flat = facts.simplify(substitute(flat_index(store.buffer, store.indices), named))
     variables = [loop.loop_var for loop in loops]
     linear = linear_coefficients(flat, variables, facts)
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
+    if steps and _extent(loops[0]) == 1:
+        steps[0] = 4  # of one pair of columns nothing tells how far the next one is
     if sorted([-1 if step is None else step for step in steps]) != [0, 1, 2, 4]:
         raise Differs("its accumulators do not lie in the order j * 4 + h * 2 + e of pairs of columns, rows, columns")
+    if linear is not None and uses_var(linear[1], lambda var: var in lanes):
+        raise Differs("its accumulators begin at another place in each thread")
     by_step = dict(zip(steps, variables, strict=True))
     for step, extent in ((2, 2), (1, 2)):
         if _extent(_loop_of(loops, by_step[step])) != extent:
@@ -319,7 +329,7 @@ def _operand(
             wanted = k if var is counted.k else outer.get(var, 0) * each
             if var is counted.far and far is not None:
                 wanted = far
-            if moved[var] != wanted and not (var is counted.far and facts.can_prove_equal(var, 0)):
+            if moved[var] != wanted and not facts.can_prove_equal(var, 0):
                 return False
         return True
 

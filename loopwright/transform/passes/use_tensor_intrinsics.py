@@ -8,7 +8,8 @@
                 … C[vi, vj] + A[vi, vk] * B[vj, vk]                     c[0:16] = T.call_llvm_pure_intrin(…)
 
 Until here the block holds what the intrinsic describes, so that schedules are proved, and programs evaluated, on what
-they mean. The block is matched once more, and the intrinsic's parameters are bound to the parts of buffers found.
+they mean. The block is matched once more, and the intrinsic's parameters are bound to the parts of buffers found. What
+all lanes of a warp do together is marked by an attribute, and written by `use_warp_intrinsics`.
 Needs: blocks with their inits.  Leaves: no block with the annotation.
 """
 
@@ -16,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopwright.analysis.thread_axes import has_warp_call, tag_of
 from loopwright.arith import Analyzer
 from loopwright.ir import (
+    AttrStmt,
     Block,
     BlockRealize,
     Buffer,
@@ -31,8 +34,11 @@ from loopwright.ir import (
     Ramp,
     Rewriter,
     Stmt,
+    StringImm,
     Var,
+    any_statement,
     cast,
+    const,
     decl_buffer,
     deep,
     substitute,
@@ -86,14 +92,33 @@ class _UseTensorIntrinsics(Rewriter):
             return self.rebuild(realize)
         intrin = TensorIntrin.get(str(name))
         assert intrin is not None
-        try:
-            match = match_intrinsic(realize.block, intrin, self.arguments)
-        except Differs as result:
-            raise NotWhatItNames(realize.block, intrin.name, result) from None
-        return realize.with_(block=_implemented(realize.block, intrin, match))
+        match = matched(realize.block, intrin, self.arguments)
+        if has_warp_call(intrin.impl.body) or any_statement(intrin.impl.body, _launches_lanes):
+            return realize.with_(block=_marked(realize.block, intrin))
+        return realize.with_(block=implemented(realize.block, intrin, match))
 
 
-def _implemented(block: Block, intrin: TensorIntrin, match: Match) -> Block:
+def matched(block: Block, intrin: TensorIntrin, arguments: Sequence[Buffer]) -> Match:
+    """What the parameters of the intrinsic are in a block; raises NotWhatItNames."""
+    try:
+        return match_intrinsic(block, intrin, arguments)
+    except Differs as result:
+        raise NotWhatItNames(block, intrin.name, result) from None
+
+
+def _launches_lanes(node: Stmt) -> bool:
+    return tag_of(node) == "threadIdx.x"
+
+
+def _marked(block: Block, intrin: TensorIntrin) -> Block:
+    """The loops of a block for whose instructions it is too early: `use_warp_intrinsics` writes them."""
+    kept = {key: value for key, value in block.annotations.items() if key != TENSORIZED}
+    body = AttrStmt(StringImm(intrin.name), TENSORIZED, const(1), block.body)
+    return block.with_(body=body, annotations=kept)
+
+
+def implemented(block: Block, intrin: TensorIntrin, match: Match) -> Block:
+    """The block with the implementation of the intrinsic in place of its body."""
     root = intrin.impl.body
     assert isinstance(root, BlockRealize)
     parameters = [intrin.impl.buffer_map[param] for param in intrin.impl.params]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from loopwright.analysis.thread_axes import has_warp_call
 from loopwright.evaluator import evaluate
 from loopwright.ir import Buffer, IntImm, IRModule, PrimFunc
 from loopwright.runtime.errors import LoopwrightError, NotBuilt
@@ -58,6 +59,9 @@ def check_intrinsic(name: str, target: str | Target | None = None, cases: int = 
     """Compare implementation and description on `cases` random inputs; raises IntrinsicDisagrees."""
     intrin = TensorIntrin.get(name)
     assert intrin is not None
+    if has_warp_call(intrin.impl.body):
+        hint = "use it in a schedule, and build that for target='cuda -model=emulated'"
+        raise NotBuilt(f"trying {name!r} by itself, which the lanes of a warp do together", hint)
     buffers = intrin.parameters
     native = None
     for seed in range(cases):

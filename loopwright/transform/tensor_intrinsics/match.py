@@ -285,6 +285,7 @@ class _Matching:
             told_by = [self._told_by(desc, here, result) for desc, here in windows]
             grown = any([one is not None for one in told_by])
             result.update([one for one in told_by if one is not None])
+        result |= self._in_order(result)
         for loop in self.pattern.loops:
             if loop.loop_var not in result:
                 if self.pattern.extent(loop.loop_var) == 1:
@@ -292,6 +293,32 @@ class _Matching:
                 else:
                     message = f"loop {loop.loop_var.name} of the description is an index of no access by itself"
                     raise Differs("structure", message)
+        return result
+
+    def _in_order(self, known: Mapping[Var, Expr]) -> dict[Var, Expr]:
+        """Loops of which no index is one alone: those of the same kind and extents, in their order.
+
+        That is a guess, as in `W[i % 8 * 4 + j % 8 // 2, …]`; the accesses are compared afterwards.
+        """
+        result: dict[Var, Expr] = {}
+        used = [*known.values()]
+        for is_reduced in (False, True):
+            open_here = [
+                loop.loop_var
+                for loop in self.nest.loops
+                if (loop.loop_var in self.nest.reduced) == is_reduced
+                and self.nest.extent(loop.loop_var) != 1
+                and not any([_uses(value, loop.loop_var) for value in used])
+            ]
+            wanted = [
+                loop.loop_var
+                for loop in self.pattern.loops
+                if (loop.loop_var in self.pattern.reduced) == is_reduced
+                and loop.loop_var not in known
+                and self.pattern.extent(loop.loop_var) != 1
+            ]
+            if [self.pattern.extent(var) for var in wanted] == [self.nest.extent(var) for var in open_here]:
+                result.update(zip(wanted, open_here, strict=True))
         return result
 
     def _told_by(self, desc: Expr, here: Expr, known: Mapping[Var, Expr]) -> tuple[Var, Expr] | None:

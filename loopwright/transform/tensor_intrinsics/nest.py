@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopwright.arith import Analyzer
+from loopwright.arith import Analyzer, detect_iter_map
 from loopwright.ir import (
     Block,
     BlockRealize,
@@ -166,6 +166,8 @@ def check_pattern(nest: Nest, parameters: Sequence[Buffer]) -> None:
             for loop in nest.loops
             if loop.loop_var not in alone and not _is_unit(loop) and loop.loop_var not in nest.reduced
         ]
+        if missing and _counts_once(nest, store):
+            missing = []
         if missing or (not mine and nest.reduced - _units(nest)):
             names = ", ".join(missing or [var.name for var in nest.reduced])
             raise NotANest(f"stores one cell of {store.buffer.name} in several iterations of {names}", store)
@@ -185,6 +187,13 @@ def check_pattern(nest: Nest, parameters: Sequence[Buffer]) -> None:
     for use in touched:
         if use.buffer not in parameters:
             raise NotANest(f"uses {use.buffer.name}, which is no parameter")
+
+
+def _counts_once(nest: Nest, store: BufferStore) -> bool:
+    """Whether the indices of a store count the iterations of its data loops, each once."""
+    loops = [loop for loop in nest.loops if loop.loop_var not in nest.reduced and not _is_unit(loop)]
+    domains = {loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops}
+    return bool(detect_iter_map(list(store.indices), domains, check_level="bijective").indices)
 
 
 def _is_unit(loop: For) -> bool:

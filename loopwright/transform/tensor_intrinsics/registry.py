@@ -140,6 +140,8 @@ _FAMILIES: Final = {
     "amx_window_": "x86_amx_window",
     "dot_block_": "dot_block",
     "interleave_": "interleave",
+    "wmma_": "cuda_wmma",
+    "mma_": "cuda_mma",
 }
 
 

@@ -16,11 +16,12 @@ from loopwright.ir import (
     Stmt,
     Var,
     any_statement,
+    collect_statements,
     logical_and,
     structural_equal,
 )
 from loopwright.transform.warp_roles.errors import CannotSpecialize
-from loopwright.transform.warp_roles.part import Part, memory_of, stored_in
+from loopwright.transform.warp_roles.part import Part, accessed_once, memory_of, stored_in
 
 _ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
 
@@ -41,8 +42,17 @@ class Kernel:
         self.body, self.launch = body, launch
         self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
         self.stored = stored_in(launch.kernel.body, may_alias)
+        self.accessed_once = accessed_once(launch.kernel.body, may_alias)
         self.threads = role_threads(launch.kernel.body)
         self.size = block_threads(launch.kernel.body)
+
+    def loops_around(self, loop: For) -> list[For]:
+        """The loops of the nest around one of its loops of roles, outermost first."""
+        return [
+            outer
+            for outer in collect_statements(self.body, For)
+            if outer is not loop and any_statement(outer, lambda node: node is loop)
+        ]
 
     def check_threads(self, at: For) -> None:
         """Raise CannotSpecialize where the threads of the block are not those of the roles."""

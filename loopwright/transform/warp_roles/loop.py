@@ -50,7 +50,7 @@ from loopwright.transform.parts.warpgroup_products import (
 )
 from loopwright.transform.warp_roles.errors import CannotSpecialize
 from loopwright.transform.warp_roles.kernel import Kernel
-from loopwright.transform.warp_roles.part import Part, check_is_seen_once
+from loopwright.transform.warp_roles.part import Part, buffers_in, check_is_seen_once
 from loopwright.transform.warp_roles.places import after_last, before_first, release
 from loopwright.transform.warp_roles.slots import LANES, in_slots, next_turn, turns
 
@@ -184,7 +184,8 @@ class RoleLoop:
         """Memory that is read asynchronously."""
         tiles = dict(self.read_by_cores)
         for part in self.parts:
-            tiles |= stored_boxes(part.body, frozenset(self.staged))
+            lines = {buffer.data: swizzle_of(buffer) for buffer in buffers_in(part.body) if buffer.data in self.staged}
+            tiles |= stored_boxes(part.body, frozenset(self.staged), lines)
         return tiles
 
     def of_role(self, name: str) -> Stmt | None:
@@ -205,7 +206,8 @@ class RoleLoop:
         handed, swizzles = self._handed(part), self.swizzles
         body = part.body
         if part.role.threads == LANES:
-            stores = with_tensor_stores(body, frozenset(self.staged) - handed, first, swizzles)
+            sources, around = frozenset(self.staged) - handed, [*self.kernel.loops_around(self.loop), self.loop]
+            stores = with_tensor_stores(body, sources, self.kernel.accessed_once, first, swizzles, around)
             self.kernel.launch.maps += stores.maps
             body = stores.statement
         if handed:
@@ -213,7 +215,8 @@ class RoleLoop:
             if part.role.threads == LANES:
                 copies = with_tensor_copies(body, handed, self.kernel.stored, first, swizzles, full)
                 self.kernel.launch.maps += copies.maps
-                body = with_bulk_copies(copies.statement, handed, self.kernel.stored, self.kernel.thread, begin, full)
+                in_lines = handed - {data for data, bytes in swizzles.items() if bytes}  # bulk copies know no swizzle
+                body = with_bulk_copies(copies.statement, in_lines, self.kernel.stored, self.kernel.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
             plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
             if plain & self.read_by_engines.keys():
@@ -258,7 +261,10 @@ class RoleLoop:
         return turns(self.turn, body)
 
     def _is_late(self, part: Part) -> bool:
-        """Whether tiles may be free one iteration later: tensor cores then go on without a break."""
+        """Whether tiles may be free one iteration later: tensor cores then go on without a break.
+
+        Nothing else touches the accumulators meanwhile.
+        """
         has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
         is_open = bool(tiles_of_warpgroups(part.body)) and not uses_accumulators(part.body)
         return self.stages > 1 and has_iterations and is_open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -90,6 +91,16 @@ def stored_in(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
     reads, writes, _ = memory_of(kernel)
     is_global = any([scope_of(data) == "global" for data in writes])
     return reads | writes if may_alias and is_global else writes
+
+
+def accessed_once(kernel: Stmt, may_alias: bool) -> frozenset[Var]:
+    """The memory that a kernel has one load or store of, which may take place at any time."""
+    if may_alias or any([call.op.name in HANDOFFS for call in collect(kernel, Call)]):
+        return frozenset()
+    accesses: list[BufferLoad | BufferStore] = [*collect(kernel, BufferLoad), *collect(kernel, BufferStore)]
+    counts = Counter([access.buffer.data for access in accesses])
+    _, _, pointers = memory_of(kernel)
+    return frozenset([data for data, count in counts.items() if count == 1]) - pointers
 
 
 def tickets_in(body: Stmt) -> frozenset[Var]:

@@ -20,6 +20,7 @@ from loopwright.codegen.source.c.function import Launch
 from loopwright.codegen.source.cuda.errors import NoCppCompiler
 from loopwright.codegen.source.cuda.kernel_writer import DYNAMIC_SHARED, dynamic_declaration
 from loopwright.codegen.source.cuda.kernels import CudaKernel, CudaKernels
+from loopwright.codegen.source.cuda.matrix_calls import uses_matrices
 from loopwright.codegen.source.cuda.tensor_copies import TENSOR_MAP
 from loopwright.codegen.source.cuda.warpgroups import emulated_shapes
 from loopwright.codegen.source.types import memory_type, value_type
@@ -73,6 +74,7 @@ def kernel_unit(kernels: CudaKernels, functions: Mapping[str, PrimFunc]) -> str:
     shapes = emulated_shapes(text)
     parts = [
         '#include "emulation.h"',
+        *['#include "matrices.h"'] * uses_matrices(kernels.text),
         *shapes,
         '#line 1 "kernels.cu"',
         text,

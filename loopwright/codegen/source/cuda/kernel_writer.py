@@ -14,9 +14,17 @@ from loopwright.codegen.source.cells import cell, rows
 from loopwright.codegen.source.code import LOOSE, PRIMARY, Code, call, converted, infix
 from loopwright.codegen.source.cuda.async_copies import ASYNC_ARCHITECTURE, ASYNC_CALLS
 from loopwright.codegen.source.cuda.block_handoff import HANDOFF_CALLS
+from loopwright.codegen.source.cuda.fragments import (
+    FRAGMENT_CALLS,
+    WARP,
+    FragmentWriter,
+    fragment_sizes,
+    is_fragment,
+)
 from loopwright.codegen.source.cuda.group_copies import COPY_ARCHITECTURE, GROUP_CALLS
 from loopwright.codegen.source.cuda.limits import MOST_BLOCKS
-from loopwright.codegen.source.cuda.places import MemoryWriter, pointed_memory
+from loopwright.codegen.source.cuda.matrix_calls import MATRIX_CALLS, MATRIX_POINTERS
+from loopwright.codegen.source.cuda.places import pointed_memory
 from loopwright.codegen.source.cuda.tensor_copies import TENSOR_CALLS, box_alignments
 from loopwright.codegen.source.cuda.vector_types import vector_type
 from loopwright.codegen.source.cuda.warpgroups import (
@@ -30,6 +38,7 @@ from loopwright.codegen.source.expressions import Bodies
 from loopwright.codegen.source.helpers import Helpers
 from loopwright.codegen.source.names import Names
 from loopwright.codegen.source.types import memory_type, value_type
+from loopwright.ir.matrix_intrinsics import LANE_OPERANDS
 from loopwright.runtime.errors import InternalError, NotBuilt
 
 # Annotations of a loop in a kernel.
@@ -37,7 +46,6 @@ MIN_BLOCKS: Final = "min_blocks_per_multiprocessor"  # for which the compiler ke
 KEEPS_LOADS: Final = "keeps_loads_before_barriers"  # what is loaded early is meant to be under way early
 DYNAMIC_SHARED: Final = "dynamic_shared"  # the array that the launch makes as large as it says
 _MOST_THREADS: Final = (1 << 31) - 1  # how many there may be, `limits.py` says
-_WARP: Final = 32
 _ALIGNMENT: Final = 16  # of buffers in dynamic shared memory: that of the widest load
 _SHUFFLES: Final = {
     "tvm_warp_shuffle": "__shfl_sync",
@@ -46,14 +54,14 @@ _SHUFFLES: Final = {
     "tvm_warp_shuffle_xor": "__shfl_xor_sync",
 }
 # The arguments of instructions that point to memory whose beginning they want to be aligned.
-_WIDE_ARGUMENTS: Final = {"tir.bulk_copy_async": (0,), "tir.ptx_cp_async": (0,)}
+_WIDE_ARGUMENTS: Final = {"tir.bulk_copy_async": (0,), "tir.ptx_cp_async": (0,), **MATRIX_POINTERS}
 _SUMS: Final = (ir.Add, ir.Sub, ir.Mul)
 _REGISTER_BYTES: Final = 255 * 4  # of one thread
 _LONGEST_UNROLLED: Final = 64
 _BARRIERS: Final = {"shared": "__syncthreads();", "shared.dyn": "__syncthreads();", "warp": "__syncwarp();"}
 
 
-class KernelWriter(MemoryWriter):
+class KernelWriter(FragmentWriter):
     """Writes one kernel in CUDA C++."""
 
     def __init__(
@@ -76,7 +84,12 @@ class KernelWriter(MemoryWriter):
     def begin(self, function: ir.PrimFunc) -> None:
         """Write the body of `function`, whose parameters are declared."""
         self.given = {param: position for position, param in enumerate(function.params)}
-        self.wide = _accessed_wide(function.body) - set(self.given)
+        self.fragments = fragment_sizes(function.body)
+        for access in ir.collect(function.body, ir.BufferLoad, ir.BufferStore):
+            if is_fragment(access.buffer.scope()):
+                hint = "load and store whole tiles: tvm_load_matrix_sync, tvm_mma_sync, tvm_store_matrix_sync"
+                raise NotBuilt(f"an element of {access.buffer.name}, which warps hold as fragments", hint)
+        self.wide = (_accessed_wide(function.body) | set(self.fragments)) - set(self.given)
         self.multiples = box_alignments(function.body, self.tensor_maps)
         for var, multiple in operand_alignments(function.body).items():
             self.multiples[var] = max(multiple, self.multiples.get(var, 1))
@@ -122,6 +135,10 @@ class KernelWriter(MemoryWriter):
             if access.buffer.data in memory:
                 if any([ir.uses_var(index, loop.loop_var.__eq__) for index in access.indices]):
                     return True
+        for node in ir.collect(loop.body, ir.Call):  # which part of a lane's memory an instruction works on
+            offsets = LANE_OPERANDS.get(node.op.name, {}).values()
+            if any([ir.uses_var(node.args[k], loop.loop_var.__eq__) for k in offsets if k < len(node.args)]):
+                return True
         return False
 
     def visit_AssertStmt(self, statement: ir.AssertStmt) -> None:
@@ -228,7 +245,10 @@ class KernelWriter(MemoryWriter):
             self.line(f"{text} *const {name} = ({text} *)({DYNAMIC_SHARED} + {begin});")
             self.dynamic_shared = begin + _rounded_up(size, _ALIGNMENT)
             self.dynamic_alignment = max(self.dynamic_alignment, multiple)
-        elif scope == "local":
+        elif scope == "local" or is_fragment(scope):
+            if scope != "local":  # each lane has its part
+                count = -(-count // WARP)
+                size = count * statement.dtype.nbytes
             self.stack += size
             if size <= _REGISTER_BYTES:
                 self.registers.add(var)
@@ -272,6 +292,15 @@ class KernelWriter(MemoryWriter):
             self.has_barriers = True
             self.needs.setdefault(name, (node, COPY_ARCHITECTURE))
             return GROUP_CALLS[name](self, node)
+        if name in MATRIX_CALLS:
+            self.has_barriers = True  # of the lanes of a warp
+            code, architecture = MATRIX_CALLS[name](self, node)
+            self._need(node, architecture)
+            return code
+        if name in FRAGMENT_CALLS:
+            self.has_barriers = True
+            self._need(node, FRAGMENT_CALLS[name](self, node))
+            return Code("0")
         if name in WARPGROUP_CALLS:
             self.has_barriers = True
             self.needs.setdefault(name, (node, WARPGROUP_ARCHITECTURES.get(name, WGMMA_ARCHITECTURE)))
@@ -290,6 +319,12 @@ class KernelWriter(MemoryWriter):
             return self._call_extern(node)
         return emit_intrinsic(self, node, "cuda")
 
+    def _need(self, node: ir.Call, architecture: int) -> None:
+        name = node.op.name.removeprefix("tir.")
+        known = self.needs[name][1] if name in self.needs else 0
+        if isinstance(known, int) and architecture > known:
+            self.needs[name] = (node, architecture)
+
     def _barrier(self, node: ir.Call) -> Code:
         scope = node.args[0]
         line = _BARRIERS.get(scope.value) if isinstance(scope, ir.StringImm) else None
@@ -304,7 +339,7 @@ class KernelWriter(MemoryWriter):
         self.needs.setdefault(name, (node, ASYNC_ARCHITECTURE))
         if name == "role_barrier":
             threads = node.args[1]
-            if isinstance(threads, ir.IntImm) and threads.value == _WARP:
+            if isinstance(threads, ir.IntImm) and threads.value == WARP:
                 self.line(_BARRIERS["warp"])
                 return Code("0")
         return self.effect(node.dtype, call(ASYNC_CALLS[name](self.helpers), *self.operands(*node.args)))
@@ -314,7 +349,7 @@ class KernelWriter(MemoryWriter):
         mask, value, lane, width, _ = node.args
         self.has_barriers = True  # of the lanes in the mask
         operands = self.operands(mask, value, lane)
-        if not (isinstance(width, ir.IntImm) and width.value == _WARP):
+        if not (isinstance(width, ir.IntImm) and width.value == WARP):
             operands = [*operands, *self.operands(width)]
         moved = call(function, *operands)
         return self.effect(node.dtype, moved if node.dtype.bits >= 32 else converted(value_type(node.dtype), moved))

@@ -8,7 +8,7 @@ any other expression of a pointer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from loopwright import ir
 from loopwright.analysis.thread_axes import scope_of
@@ -74,7 +74,19 @@ def place(pointer: ir.Expr, offset: ir.Expr, dtype: DataType) -> Place:
         if isinstance(offset, ir.IntImm) and offset.value == 0:
             return Place(element.buffer.data, first, pointer, dtype)
         return Place(element.buffer.data, first + ir.cast(offset, first.dtype), pointer, dtype)
+    if _is_access(pointer) and pointer.args[0].dtype.nbytes == dtype.nbytes:
+        data, first = pointer.args[1:3]
+        assert isinstance(data, ir.Var)
+        is_first = isinstance(offset, ir.IntImm) and offset.value == 0
+        return Place(data, first if is_first else first + ir.cast(offset, first.dtype), pointer, dtype)
     return Place(None, offset, pointer, dtype)
+
+
+def _is_access(pointer: ir.Expr) -> TypeGuard[ir.Call]:
+    """Whether it is a pointer that `access_ptr` of a buffer gives."""
+    if not isinstance(pointer, ir.Call) or pointer.op.name != "tir.tvm_access_ptr":
+        return False
+    return isinstance(pointer.args[1], ir.Var)
 
 
 def pointed_element(pointer: ir.Expr) -> ir.BufferLoad | None:
@@ -87,6 +99,9 @@ def pointed_element(pointer: ir.Expr) -> ir.BufferLoad | None:
 
 def pointed_memory(pointer: ir.Expr) -> ir.Var | None:
     """The memory that the pointer points into."""
+    if _is_access(pointer):
+        data = pointer.args[1]
+        return data if isinstance(data, ir.Var) else None
     element = pointed_element(pointer)
     return pointer if isinstance(pointer, ir.Var) else None if element is None else element.buffer.data
 

@@ -6,9 +6,9 @@
     lw_wgmma_wait<0>();
     lw_keep(*(float (*)[64])&C[0]);
 
-Accumulators are registers that wgmma writes after the call has returned. The compiler knows of no such thing: `lw_keep`
-after a wait says that it changes them, so nothing that reads them comes before. The emulation has functions of these
-names of its own, which `emulated_shapes` tells of the shapes.
+Accumulators are registers that wgmma writes after the call has returned. Compilers know of no such thing: `lw_keep`
+after a wait may change them, as far as anybody knows, so nothing that reads them comes before. The emulation has
+functions of these names of its own, which `emulated_shapes` tells of the shapes.
 """
 
 from __future__ import annotations
@@ -184,9 +184,19 @@ def _wait(writer: MemoryWriter, node: ir.Call) -> Code:
         load, _ = _pointer(writer, address)
         is_float = load.dtype is FLOAT32
         full, text, constraint = ("lw_keep", "float", "f") if is_float else ("lw_keep_words", "uint32_t", "r")
+        # ptxas moves arithmetic on registers before the wait, and knows what two loads behind it give only then.
+        read = 'asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"({}) : "r"(where) : "memory");'
+        clear = f'asm volatile("mov.b32 %0, 0;" : "={constraint}"(registers[k]));'
         lines = [
-            "#pragma unroll",
-            f'for (int32_t k = 0; k < n; ++k) {{ asm volatile("" : "+{constraint}"(registers[k]) : : "memory"); }}',
+            "__shared__ uint32_t any;",
+            "const uint32_t where = (uint32_t)__cvta_generic_to_shared(&any);",
+            "uint32_t once, again;",
+            read.format("once"),
+            read.format("again"),
+            "if (once != again) {  // never: nobody writes it",
+            "    #pragma unroll",
+            f"    for (int32_t k = 0; k < n; ++k) {{ {clear} }}",
+            "}",
         ]
         _define_template(writer.helpers, full, f"{full}({text} (&registers)[n])", lines)
         kept = _registers(writer, address, FLOAT32 if is_float else _WORD, _constant(count))

@@ -328,7 +328,10 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
     result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, "onto", False)
     if not result:
         result = subspace_divide(realize.iter_values, domains, inside, realize.predicate, "onto")
+    still: dict[Var, Expr] = {}
     if not result:
+        result, still = _divide_the_others(realize, domains, inside)
+    if not result or (still and not _runs_always(inner, result[-1][1].extent)):
         raise TileNotWhole(step, realize, *_why_not(realize, domains, inside))
     *pairs, (outside, within) = result
     facts = Analyzer()  # of loops nothing is told, so that those of one iteration stay in the bindings
@@ -344,10 +347,31 @@ def _divide(step: str, realize: BlockRealize, loops: Sequence[For], inner: Seque
             if not _runs_always(inner, within.extent) and not _stays_within(outer, values, loops, outside.extent):
                 problem = f"axis {axis.var.name} may leave its domain where no loop inside runs"
                 raise TileNotWhole(step, realize, problem, "give the axis a domain that holds all values of its loops")
-        parts.append(
-            (facts.simplify(plain_expr(outer.source)), values, tile.extent, facts.simplify(plain_expr(tile.source)))
-        )
+        start = substitute(plain_expr(outer.source), still)
+        parts.append((facts.simplify(start), values, tile.extent, facts.simplify(plain_expr(tile.source))))
     return _Cut(parts, outside.extent, within.extent)
+
+
+def _divide_the_others(
+    realize: BlockRealize, domains: Mapping[Var, Range], inside: Sequence[Var]
+) -> tuple[list[list[IterMark]], dict[Var, Expr]]:
+    """The same where axes that no loop of the tile moves count in ways of their own: each is one value of its domain.
+
+    What these values are is told as well, by the variables that stand for them.
+    """
+    still: dict[Var, Expr] = {}
+    values: list[Expr] = []
+    known = dict(domains)
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if axis.dom is None or isinstance(value, Var) or uses_var(value, inside.__contains__):
+            values.append(value)
+            continue
+        var = Var(axis.var.name, value.dtype)
+        still[var], known[var] = value, axis.dom
+        values.append(var)
+    if not still:
+        return [], {}
+    return subspace_divide(values, known, inside, realize.predicate, "onto"), still
 
 
 def _runs_always(loops: Sequence[For], guard: Expr) -> bool:

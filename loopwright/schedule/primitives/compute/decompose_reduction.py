@@ -20,6 +20,7 @@ from loopwright.analysis.dataflow import InitOf
 from loopwright.analysis.effects import effects
 from loopwright.analysis.reduction_init import loops_of_start, reducing_variables, used_variables
 from loopwright.ir import (
+    Allocate,
     Block,
     BlockRealize,
     Buffer,
@@ -117,15 +118,16 @@ def decompose_reduction(view: View, block: BlockRealize, loop: For) -> Step:
 
 
 def _check_between(view: View, block: BlockRealize, loop: For) -> None:
-    """Between the loop and the block stand only loops and sequences, so that the init can be told from them."""
+    """Between the loop and the block stand loops, sequences and allocations of what the init does not use."""
     path = view.block_path(block_key(block.block))
     start = next(k for k, statement in enumerate(path) if statement is loop)
     for statement in path[start:-1]:
         kind = type(statement).__name__
-        if kind not in ("For", "SeqStmt"):
+        if kind not in ("For", "SeqStmt", "Allocate", "DeclBuffer"):
             raise NothingToDecompose(block, f"stands in a {kind} inside loop {loop.loop_var.name}")
     result = {buffer.data for buffer in block.block.alloc_buffers}
     result |= {match.buffer.data for match in block.block.match_buffers}
+    result |= {statement.buffer_var for statement in path[start:-1] if isinstance(statement, Allocate)}
     assert block.block.init is not None
     if any(buffer.data in result for buffer in _buffers(block.block.init)):
         raise NothingToDecompose(block, "has an init that uses buffers of the block's own")

@@ -243,11 +243,11 @@ def test_memory_that_kernels_do_not_have():
     @T.prim_func
     def func(A: T.Buffer(32)):
         for tx in T.thread_binding(32, thread="threadIdx.x"):
-            F = T.decl_buffer((8,), scope="wmma.matrix_a")
+            F = T.decl_buffer((8,), scope="local.stack")
             F[0] = A[tx]
             A[tx] = F[0] + T.float32(1)
 
-    with pytest.raises(NotBuilt, match=r"F, memory of scope 'wmma\.matrix_a' inside a kernel"):
+    with pytest.raises(NotBuilt, match=r"F, memory of scope 'local\.stack' inside a kernel"):
         lw.build(func, target="cuda")
 
 

@@ -20,6 +20,7 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, WARPGROUP_INTRINSI
 from loopwright.runtime.errors import LoopwrightError
 from loopwright.script import from_source
 from tests.codegen.source.cuda.disassembly import HAS_NVRTC, sass
+from tests.codegen.source.cuda.registers_in_flight import touched_in_flight
 
 EMULATED = "cuda -model=emulated -arch=sm_90a"
 RUNS = [("forwards", 0), ("backwards", 0), *[("random", seed) for seed in range(6)]]
@@ -537,6 +538,7 @@ _INSTRUCTIONS = {"int8": "IGMMA", "uint8": "IGMMA", "float8_e4m3": "QGMMA", "flo
 def test_a_gpu_has_an_instruction_for_them(name: str):
     form = FORMS[name]
     code = sass(from_source(matmul(name, form)), "sm_90a")
+    assert touched_in_flight(code) == []
     k = OPERAND_KINDS[form.kind].k
     assert code.count(f"{_INSTRUCTIONS.get(form.kind, 'HGMMA')}.64x{form.n}x{k}") == form.calls
     assert "WARPGROUP.ARRIVE" in code and "WARPGROUP.DEPBAR" in code

@@ -1,6 +1,6 @@
 """The second kernel of a product whose sum was cut into parts (split-K): it adds up the parts, cell by cell.
 
-    for i, j: C[i, j] = sum over p of parts[p, i, j]         a vector of neighbours a thread, then what follows
+for i, j: C[i, j] = sum over p of parts[p, i, j]         a vector of neighbours a thread, then what follows
 """
 
 from __future__ import annotations

@@ -105,9 +105,7 @@ def _in_one_part(tile: Tile) -> list[int]:
     return [1]
 
 
-def _splits_pay(
-    tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine
-) -> bool:
+def _splits_pay(tiles: Sequence[Tile], size: Size, splits: Callable[[Tile], list[int]], machine: GpuMachine) -> bool:
     """Whether parts of a sum take much less time: an index of a part makes all proofs about an operand longer."""
     whole = min([seconds(tile, size, machine) for tile in tiles], default=0.0)
     parts = min([seconds(tile, size, machine, count) for tile in tiles for count in splits(tile)], default=0.0)

@@ -53,15 +53,16 @@ def is_tensor(buffer: Buffer) -> bool:
 
 
 def store_results(
-    sch: Schedule, last: BlockRV, tile: LoopRV, dimensions: tuple[int, int], is_transposed: bool
+    sch: Schedule, last: BlockRV, tile: LoopRV, tile_rows: int, dimensions: tuple[int, int], is_transposed: bool
 ) -> list[LoopRV]:
     """Share out the results of a tile as the accumulators are; the loops of threads along z, y and x.
 
-    `dimensions` are those of rows and columns of tensor cores in what `last` stores.
+    `dimensions` are those of rows and columns of tensor cores in what `last` stores. There are `tile_rows` in a tile,
+    of which a small result has fewer; its threads are as many.
     """
     inner = [loop for loop in loops_below(sch, last, tile) if extent_of(sch, loop) != 1]
     rows, columns = inner if dimensions[0] < dimensions[1] else inner[::-1]
-    w, h, hi = sch.split(rows, [None, 2, 8])
+    w, h, hi = sch.split(rows, [tile_rows // 16, 2, 8])
     jo, lo, e = sch.split(columns, [None, 4, 2])
     sch.reorder(w, hi, lo, jo, h, e)
     if is_transposed:
@@ -78,12 +79,12 @@ class StagedResults:
         self.sch, self.last, self.chunk, self.slots = sch, last, chunk, slots
         self.copy = sch.cache_write(last, 0, "shared.dyn")
 
-    def store(self, tile: LoopRV) -> list[LoopRV]:
+    def store(self, tile: LoopRV, tile_rows: int) -> list[LoopRV]:
         """As `store_results`; a box of each chunk follows."""
         sch = self.sch
         rows, columns = [loop for loop in loops_below(sch, self.last, tile) if extent_of(sch, loop) != 1]
         self.chunks, columns = sch.split(columns, [None, self.chunk])
-        w, h, hi = sch.split(rows, [None, 2, 8])
+        w, h, hi = sch.split(rows, [tile_rows // 16, 2, 8])
         jo, lo, e = sch.split(columns, [None, 4, 2])
         sch.reorder(self.chunks, w, hi, lo, jo, h, e)
         sch.reverse_compute_at(self.copy, self.chunks)

@@ -12,7 +12,7 @@ from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import const
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import is_tensor
-from loopwright.autosched.gpu.rules.tensor_gemm.matmul import Matmul, Side
+from loopwright.autosched.gpu.rules.tensor_gemm.matmul import TMA_BYTES, Matmul, Side
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import Size, Tile, seconds, slab_cycles, tiles_for
 from loopwright.ir import Buffer
 from loopwright.target import describe_gpu
@@ -20,7 +20,7 @@ from loopwright.target import describe_gpu
 _SPLITS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _LEAST_PART: Final = 256  # products of a part
 _USUAL_BOARD: Final = "nvidia/nvidia-h200"
-_FEW_ROWS: Final = 64  # rows of a result of which tensor cores compute the transposed one
+_FEW_ROWS: Final = 32  # rows of a result of which tensor cores compute the transposed one
 
 
 class Plan(NamedTuple):
@@ -59,12 +59,24 @@ def plan_of(matmul: Matmul, machine: GpuMachine, result: Buffer) -> Plan:
     counts = _splits_of(matmul, size)
     tile = pick("tile", tiles, lambda tile: min([seconds(tile, size, machine, count) for count in counts]))
     splits = pick("splits", counts, lambda count: seconds(tile, size, machine, count))
-    whole, size = size, size.split(splits) if splits > 1 else size
+    whole = size
+    if splits > 1:
+        size, tile = _of_parts(whole, tile, splits, matmul, machine)
     rows, columns = size.grid(tile)
     blocks = machine.multiprocessors * tile.resident
     together = round((blocks * tile.columns / tile.rows) ** 0.5)  # a square of results at a time
     group = option("group", min(together, rows) if size.tiles(tile) > blocks and columns > 1 else 1, 1, 4, 8, 16)
     return Plan(matmul, whole, tile, group, blocks if size.tiles(tile) > blocks else 0, splits)
+
+
+def _of_parts(size: Size, tile: Tile, splits: int, matmul: Matmul, machine: GpuMachine) -> tuple[Size, Tile]:
+    """The product that computes parts of the sums, and its tile: more bytes a result, fewer slabs."""
+    parts = size.split(splits)
+    is_boxed = not matmul.is_transposed and parts.n * parts.result_itemsize % TMA_BYTES == 0
+    for one in tiles_for(parts, machine, stores_boxes=is_boxed):
+        if (one.rows, one.columns, one.resident) == (tile.rows, tile.columns, tile.resident):
+            return parts, one
+    raise NotWorthIt("the tile of the product does not fit the memory of a block with parts of sums")
 
 
 def _splits_of(matmul: Matmul, size: Size) -> list[int]:

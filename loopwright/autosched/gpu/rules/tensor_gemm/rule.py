@@ -1,7 +1,7 @@
 """tensor gemm: which blocks are products for tensor cores of sm_90a, and how they are scheduled.
 
-    C[b, i, j] += float32(A[b, i, k]) * float32(B[b, j, k])    any transposition of 2-byte operands, batched
-    E[b, i, j] = float16(max(C[b, i, j] + bias[j], 0))         the epilogue, computed in registers
+C[b, i, j] += float32(A[b, i, k]) * float32(B[b, j, k])    any transposition of 2-byte operands, batched
+E[b, i, j] = float16(max(C[b, i, j] + bias[j], 0))         the epilogue, computed in registers
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Split-K: other blocks compute parts of the sums, as a batch, and a second kernel adds them up.
 
-    C[i, j] = sum over k         →    parts[p, i, j] = sum over k of part p         a product for tensor cores
-                                      D[i, j] = epilogue of the sum over p of parts[p, i, j]
+C[i, j] = sum over k         →    parts[p, i, j] = sum over k of part p         a product for tensor cores
+                                  D[i, j] = epilogue of the sum over p of parts[p, i, j]
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _STEP_BYTES: Final = 32  # of K, in one wgmma
 _ROW: Final = 64  # elements of a row of a tile that runs along M or N
+_SWIZZLED_ROWS: Final = 8  # after which a swizzle repeats
 _LOAD: Final = "load"
 _MMA: Final = "mma"
 
@@ -69,9 +70,10 @@ class Steps:
         first = sch.decompose_reduction(block, slabs)
         self._lay_out_accumulators(block)
         if staged is not None:
-            stored = staged.store(over[-1])
+            stored = staged.store(over[-1], self.tile.rows)
         else:
-            stored = store_results(sch, last, over[-1], self._dimensions(), matmul.is_transposed)
+            dimensions = self._dimensions()
+            stored = store_results(sch, last, over[-1], self.tile.rows, dimensions, matmul.is_transposed)
         cleared = loops_below(sch, first, over[-1])[-6:-3]
         for loops in (threads, stored, cleared):
             for loop, axis in zip(loops, "zyx", strict=True):
@@ -83,6 +85,8 @@ class Steps:
         if self.plan.blocks:
             sch.annotate(tiles, "resident_blocks", self.plan.blocks)
         sch.annotate(slabs, "warp_role_stages", self.tile.stages)
+        if self.tile.resident > 1:
+            sch.annotate(slabs, "min_blocks_per_multiprocessor", self.tile.resident)
         for copy, side in zip(copies, matmul.sides, strict=True):
             self._copied(copy, side, slabs)
         if staged is not None:
@@ -98,6 +102,8 @@ class Steps:
         chunk, slots = chunk_of(self.tile.columns, result.dtype.nbytes), self.tile.slots
         if self.matmul.is_transposed or not slots or not chunk or not is_tensor(result):
             return None
+        if self.matmul.n < chunk or (self.matmul.m < self.tile.rows and self.matmul.m % _SWIZZLED_ROWS):
+            return None  # the box of all results would be narrower, or another one would begin within a swizzle
         return StagedResults(self.sch, last, chunk, slots)
 
     # --- tiles ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Tiles: how much of a product a block computes, slab by slab, and which choice should be fastest.
 
-    rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
-    columns = 16 … 256
-    slab    = 128 bytes along K        `stages` of them in shared memory
+rows    = 64 × warpgroups          each multiplies 64 rows by all columns: columns / 2 accumulators a thread
+columns = 16 … 256
+slab    = 128 bytes along K        `stages` of them in shared memory
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ _OF_PEAK: Final = 0.80  # of the nominal rate, by a kernel that does nothing but
 _CLOCK: Final = 1.755e9
 _PORT: Final = 128.0  # bytes a cycle that shared memory of a multiprocessor reads or writes
 _L2: Final = 9.5e12  # bytes a second, for tiles that several multiprocessors load at about the same time
-_LOADED: Final = 56.0  # bytes a cycle that a multiprocessor alone gets from L2
+_LATENCY: Final = 420.0  # cycles of a slab for a block by itself: a wait, four multiplications one after the other
+_LOADED: Final = 48.0  # bytes a cycle that a multiprocessor alone gets from L2
 _START: Final = 1.2e-6  # seconds until the first slab is there
 _STORE: Final = 24.0  # cycles in which a warpgroup stores a pair of columns of its 64 rows
+_STAGE: Final = 6.0  # where they go to shared memory, from where another warp stores them
 _TILE: Final = 600.0  # cycles between two tiles of a block
 _SPLIT: Final = 1.1  # a second kernel has to pay
 _ALONE: Final = 0.55  # of the store of results that is not hidden where a multiprocessor has two blocks
@@ -124,7 +126,7 @@ def tiles_for(
     """
     result = []
     for groups in (1, 2, 4):
-        for columns in (16, 32, 64, 128, 256):
+        for columns in (16, 32, 48, 64, 96, 128, 160, 192, 224, 256):
             for resident in (1, 2):
                 rows = groups * GROUP_ROWS
                 if columns // 2 > _MOST_ACCUMULATORS or rows % rows_multiple or columns % columns_multiple:
@@ -152,12 +154,13 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> flo
     tiles = size.tiles(tile)
     most = ceil(tiles / machine.multiprocessors)  # tiles of a multiprocessor
     busy = min(tiles, machine.multiprocessors)
-    computed = slabs * slab_cycles(tile, size, machine) / _CLOCK
+    at_once = min(tile.resident, most)
+    computed = slabs * max(slab_cycles(tile, size, machine), _LATENCY / at_once) / _CLOCK
     read = tile.slab * slabs
     loaded = max(read * busy / _L2, read / (_LOADED * _CLOCK))
-    stored = (_STORE * tile.groups * tile.columns / 2 + _TILE) / _CLOCK
-    together = tile.resident > 1 and most > 1
-    each = max(computed, loaded) + stored * (_ALONE if together else 1.0)
+    pairs = tile.groups * tile.columns / 2
+    stored = ((_STAGE if tile.slots else _STORE) * pairs + _TILE) / _CLOCK
+    each = max(computed, loaded) + stored * (_ALONE if at_once > 1 else 1.0)
     memory = size.bytes / machine.bandwidth_of(size.bytes)
     return machine.launch + _START + max(most * each, memory)
 

@@ -583,6 +583,7 @@ unsigned lw_running_lanes(void) {
     return result;
 }
 unsigned char *lw_dynamic_shared(void) { return dynamic_begin(); }
+int lw_is_shared(const void *from, long long bytes) { return is_shared((const unsigned char *)from, bytes); }
 
 void lw_trap(int line) {
     snprintf(
