@@ -1,210 +1,239 @@
-"""use_warpgroups: products are waited for where their results are used, operands of one's own are registers."""
+"""use_warpgroups: nests that a schedule gave to tensor cores become `wgmma` of the warpgroups that run them."""
 
 from __future__ import annotations
 
 import re
 from textwrap import indent
+from typing import Any
 
 import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.ir import PrimFunc
+from loopwright.runtime.dtype import DataType
 from loopwright.script import from_source
-from loopwright.target import Target
-from loopwright.transform.on_request.use_warpgroups import NotForTensorCores
+from loopwright.transform.on_request.use_warpgroups import NotForTensorCores, use_warpgroups
 from loopwright.transform.pipeline import lower
-from loopwright.transform.warp_roles import CannotSpecialize
+from tests.transform.before_after import unchanged
+from tests.transform.every_order import EMULATED, calls
 
-EMULATED = "cuda -model=emulated -arch=sm_90a"
-ORDERS = ("forwards", "backwards", "random")
+ROW, COLUMN = "h * 8 + tx // 32 * 16 + tx % 32 // 4", "j * 8 + tx % 4 * 2 + e"
+LOAD = """
+for r, c in T.grid(64, {depth}):
+    AS[r, c] = A[r, k * {depth} + c]
+for r, c in T.grid({n}, {depth}):
+    BS[r, c] = B[r, k * {depth} + c]
+"""
+CORE = """
+for s in range({depth} // {step}):
+    for j in T.serial({n} // 8, annotations={"tensor_core": "{core}"}):
+        for h, e, kk in T.grid(2, 2, {step}):
+            acc[tx, {at}] = acc[tx, {at}] + {product}
+"""
+PRODUCT = 'T.Cast("{sum}", AS[{row}, s * {step} + kk]) * T.Cast("{sum}", BS[{column}, s * {step} + kk])'
+DEFAULTS: dict[str, Any] = {
+    "n": 16, "depth": 64, "step": 16, "slabs": 3, "stages": 2, "threads": 128, "a": "float16", "b": "float16",
+    "sum": "float32", "core": "wgmma", "at": "j * 4 + h * 2 + e", "row": ROW, "column": COLUMN, "load": LOAD,
+    "body": CORE, "product": PRODUCT, "loop": "T.serial({slabs}", "more": "", "room": 8, "first": "0",
+}  # fmt: skip
 
-# D = (A · Bᵀ rounded) · C, for two tiles of B and C: A comes once. The first product, rounded, is the left operand of
-# the second one.
-CHAIN = """
+
+def program(**changes: Any) -> PrimFunc:
+    """C = A · B.T of a warpgroup; tiles come by tensor copies, `slabs` of `depth`."""
+    given = DEFAULTS | {"room": changes.get("n", 16) // 2} | changes
+
+    def filled(text: str) -> str:
+        while any(f"{{{key}}}" in text for key in given):
+            for key, value in given.items():
+                text = text.replace(f"{{{key}}}", str(value))
+        return text
+
+    return from_source(
+        filled(f"""
 @T.prim_func
-def chain(A: T.Buffer((64, 64), "float16"), B: T.Buffer((2, 64, 64), "float16"), C: T.Buffer((2, 64, 64), "float16"),
-          D: T.Buffer((64, 64), "float32")):
+def main(A: T.Buffer((64, {given["slabs"] * given["depth"]}), "{{a}}"),
+         B: T.Buffer(({{n}}, {given["slabs"] * given["depth"]}), "{{b}}"), C: T.Buffer((64, {{n}}), "{{sum}}"){{more}}):
     for bx in T.thread_binding(1, thread="blockIdx.x"):
-        for tile in T.serial(1, annotations={"warp_role_slots": 2}):
-            Q = T.decl_buffer((64, 64), "float16", scope="shared.dyn")
-            S = T.decl_buffer((4, 8, 4, 8, 2, 2), scope="local")
-            O = T.decl_buffer((4, 8, 4, 8, 2, 2), scope="local")
-            P = T.decl_buffer((64, 64), "float16", scope="shared")
+        acc = T.decl_buffer(({{threads}}, {{room}}), "{{sum}}", scope="local")
+        with T.attr("mma", "warp_role", {{threads}}):
+            for tx in T.thread_binding({{threads}}, thread="threadIdx.x"):
+                for q in range({{room}}):
+                    acc[tx, q] = T.Cast("{{sum}}", 0)
+        for k in {{loop}}, annotations={{"warp_role_stages": {{stages}}}}):
+            AS = T.decl_buffer((64, {{depth}}), "{{a}}", scope="shared")
+            BS = T.decl_buffer(({{n}}, {{depth}}), "{{b}}", scope="shared")
             with T.attr("load", "warp_role", 32):
-                for r, c in T.grid(64, 64):
-                    Q[r, c] = A[r, c]
-            with T.attr("multiply", "warp_role", 128):
-                BEGIN
-            for i in T.serial(2, annotations={"warp_role_stages": 2}):
-                K = T.decl_buffer((64, 64), "float16", scope="shared.dyn")
-                V = T.decl_buffer((64, 64), "float16", scope="shared.dyn")
-                with T.attr("load", "warp_role", 32):
-                    for r, c in T.grid(64, 64):
-                        K[r, c] = B[i, r, c]
-                with T.attr("values", "warp_role", 32):
-                    for r, c in T.grid(64, 64):
-                        V[r, c] = C[i, r, c]
-                with T.attr("multiply", "warp_role", 128):
-                    PARTS
-            with T.attr("multiply", "warp_role", 128):
-                END
-"""
-THREADS = """for z in T.thread_binding(4, thread="threadIdx.z"):
-    for y in T.thread_binding(8, thread="threadIdx.y"):
-        for x in T.thread_binding(4, thread="threadIdx.x"):
-"""
-PRODUCT = """for ks in range(4):
-    for j in T.serial(8, annotations={"tensor_core": "wgmma"}):
-        for h, e, k in T.grid(2, 2, 16):
-            TO[z, y, x, j, h, e] = TO[z, y, x, j, h, e] + T.Cast("float32", LEFT) * T.Cast("float32", RIGHT)
-"""
-SHARE = "for j, h, e in T.grid(8, 2, 2):\n    "
-ROW, COLUMN = "z * 16 + h * 8 + y", "j * 8 + x * 2 + e"
+{indent(filled(given["load"]), " " * 16)}
+            with T.attr("mma", "warp_role", {{threads}}):
+                for tx in T.thread_binding({{threads}}, thread="threadIdx.x"):
+{indent(filled(given["body"]), " " * 20)}
+        with T.attr("mma", "warp_role", {{threads}}):
+            for tx in T.thread_binding({{threads}}, thread="threadIdx.x"):
+                for j, h, e in T.grid({{n}} // 8, 2, 2):
+                    C[{{row}}, {{column}}] = acc[tx, j * 4 + h * 2 + e + {{first}}]
+""")
+    )
 
 
-def product(to, left, right):
-    return PRODUCT.replace("TO", to).replace("LEFT", left).replace("RIGHT", right)
-
-
-def parts(fill="0", row=ROW, column=COLUMN):
-    """What threads do, by name."""
-    return {
-        "clear": f"{SHARE}O[z, y, x, j, h, e] = T.float32(0)",
-        "ones": f"{SHARE}P[{row}, {column}] = T.float16(1)",
-        "scores": f"{SHARE}S[z, y, x, j, h, e] = T.float32({fill})\n"
-        + product("S", f"Q[{ROW}, ks * 16 + k]", f"K[{COLUMN}, ks * 16 + k]"),
-        "round": f'{SHARE}P[{row}, {column}] = T.Cast("float16", S[z, y, x, j, h, e])',
-        "weigh": product("O", f"P[{ROW}, ks * 16 + k]", f"V[ks * 16 + k, {COLUMN}]"),
-        "double": f"{SHARE}O[z, y, x, j, h, e] = O[z, y, x, j, h, e] * T.float32(2)",
-        "store": f"{SHARE}D[{ROW}, {COLUMN}] = O[z, y, x, j, h, e]",
-    }
-
-
-def chain(inside=("scores", "round", "weigh"), before=("clear",), change=("", ""), **options):
-    """The program; each of its parts is a nest of threads of its own."""
-    of = parts(**options)
-    text = CHAIN
-    for name, some in (("BEGIN", before), ("PARTS", inside), ("END", ("store",))):
-        place = re.search(rf"^( *){name}$", text, re.MULTILINE)
-        nests = "".join([THREADS + indent(of[part], 12 * " ").rstrip() + "\n" for part in some])
-        text = text.replace(place.group(), indent(nests, place.group(1)).rstrip())
-    assert change[0] in text
-    return from_source(text.replace(*change))
-
-
-def calls_of(program):
-    """The calls of wgmma of the role that multiplies, in the order of its text; and that text."""
-    text = lower(program, Target(EMULATED), stop_after="use_warpgroups").script()
-    text = text[text.index("tvm_storage_sync") : text.index('T.StringImm("load")')]
-    return [
-        call for call in re.findall(r"T\.(wgmma_wait\(\d|\w+)", text) if call.startswith("wgmma_w") or call == "wgmma"
-    ], text
-
-
-def require(program, meaning):
-    """That a program computes what `meaning` says of float64 arrays, whoever comes first."""
-    rng = np.random.default_rng(0)
-    a, b, c = (rng.integers(-2, 3, shape).astype("float16") for shape in ((64, 64), (2, 64, 64), (2, 64, 64)))
-    wanted = meaning(*[one.astype("float64") for one in (a, b, c)])
-    module = lw.build(program, target=EMULATED)
-    for order in ORDERS:
+def check(wanted: Any = None, arguments: tuple[Any, ...] = (), **changes: Any) -> str:
+    """The kernel computes a @ b.T, or what `wanted` makes of slabs; its text."""
+    given = DEFAULTS | changes
+    random = np.random.default_rng(0)
+    k = given["slabs"] * given["depth"]
+    low = 0 if "uint8" in (given["a"], given["b"]) else -3
+    a, b = (
+        random.integers(low, 4, (rows, k)).astype(DataType(kind).numpy())
+        for rows, kind in ((64, given["a"]), (given["n"], given["b"]))
+    )
+    slabs = [a[:, i : i + given["depth"]].astype("float64") @ b[:, i : i + given["depth"]].astype("float64").T
+             for i in range(0, k, given["depth"])]  # fmt: skip
+    result = sum(slabs) if wanted is None else wanted(slabs)
+    module = lw.build(program(**changes), target=EMULATED)
+    for order in ("forwards", "backwards", "random"):
         module.set_thread_order(order)
-        d = np.zeros((64, 64), "float32")
-        module(a, b, c, d)
-        np.testing.assert_array_equal(d, wanted)
+        c = np.zeros((64, given["n"]), DataType(given["sum"]).numpy())
+        module(a, b, c, *arguments)
+        np.testing.assert_array_equal(c, result, err_msg=order)
+    source: str = module.get_source("cuda")
+    return source[source.index("__global__") :]
 
 
-def test_the_first_product_stores_where_it_would_add_to_zeros():
-    require(chain(), lambda a, b, c: sum(a @ b[i].T @ c[i] for i in range(2)))
-    _, text = calls_of(chain())
-    assert re.search(r"T\.wgmma\(T\.address_of\(S\[.*, ks > 0\)\n", text)
-    assert "] = T.float32(0)" not in text[text.index("for i in") : text.index("T.wgmma(")]
+def with_warpgroups(function: PrimFunc) -> PrimFunc:
+    result: PrimFunc = lower(function, EMULATED, stop_after="use_warpgroups")["main"]
+    return result
 
 
-def test_other_accumulators_are_added_to():
-    require(chain(fill="3"), lambda a, b, c: sum((a @ b[i].T + 3) @ c[i] for i in range(2)))
-    _, text = calls_of(chain(fill="3"))
-    assert "ks > 0" not in text
-    assert "] = T.float32(3)" in text
+def test_what_becomes_of_a_nest():
+    result = with_warpgroups(program())
+    assert len(calls(result, "wgmma")) == len(calls(result, "wgmma_fence")) == len(calls(result, "wgmma_commit")) == 1
+    (call,) = calls(result, "wgmma")
+    assert [argument.value for argument in call.args[1:3]] == [16, "float16"]
+    assert [argument.value for argument in call.args[4:8]] == [128, 0, 1024, 0]
+    # A slab's products are waited for when those of the next one are on their way.
+    assert [call.args[0].value for call in calls(result, "wgmma_wait")] == [1, 0]
+    unchanged(use_warpgroups, result)
 
 
-def test_what_a_thread_multiplies_of_its_own_is_in_registers():
-    _, text = calls_of(chain())
-    assert 'T.decl_buffer((32,), "float16", scope="local")' in text
-    assert "P[j * 4 + h * 2 + e] = " in text
-    assert "T.address_of(P[ks * 8]), 0, 0, 0, 0" in text
+@pytest.mark.parametrize("n", [8, 16, 24, 40, 72])
+def test_columns(n):
+    check(n=n, slabs=2)
 
 
-@pytest.mark.parametrize(
-    ("row", "column"),
-    [
-        ("z * 16 + h * 8 + (y + 1) % 8", COLUMN),  # of another quad
-        ("(z + 1) % 4 * 16 + h * 8 + y", COLUMN),  # of another warp
-        (ROW, "j * 8 + (3 - x) * 2 + e"),  # of another lane
-        (ROW, "j * 8 + x + e * 4"),  # other columns of these
-    ],
-)
-def test_what_another_thread_has_stored_is_not(row, column):
-    with pytest.raises(NotForTensorCores, match="P is filled by the role that multiplies"):
-        lw.build(chain(row=row, column=column), target=EMULATED)
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("slabs", [1, 2, 4])
+def test_stages(stages, slabs):
+    check(stages=stages, slabs=slabs, depth=32)
 
 
-@pytest.mark.parametrize(
-    ("inside", "calls"),
-    [
-        # Scores are rounded at once; sums are read behind the loop; the tile of values is free by then.
-        (("scores", "round", "weigh"), ["wgmma", "wgmma_wait(0", "wgmma", "wgmma_wait(0"]),
-        # Both are under way. Rounding needs the scores, and registers that are free when the values are weighed.
-        (("scores", "weigh", "round"), ["wgmma", "wgmma", "wgmma_wait(0"]),
-        (("weigh", "scores", "double", "round"), ["wgmma", "wgmma", "wgmma_wait(1", "wgmma_wait(0"]),
-    ],
-)
-def test_products_are_waited_for_where_results_are_used(inside, calls):
-    program = chain(inside, ("clear", "ones"))
-    assert calls_of(program)[0] == calls
-
-    def meaning(a, b, c):
-        total, weights = np.zeros((64, 64)), np.ones((64, 64))
-        for i in range(2):
-            for part in inside:
-                weights = a @ b[i].T if part == "round" else weights
-                total = total + weights @ c[i] if part == "weigh" else 2 * total if part == "double" else total
-        return total
-
-    require(program, meaning)
-
-
-def test_tiles_are_free_when_the_products_that_read_them_are_done():
-    _, text = calls_of(chain(("weigh", "scores", "double", "round"), ("clear", "ones")))
-    arrives = [text.count("mbarrier_arrive", 0, text.index(mark)) for mark in ("wgmma_wait(1", "wgmma_wait(0")]
-    assert arrives == [0, 1]  # of the values, then of the keys
-
-
-def test_memory_around_the_loop_of_roles_is_handed_on():
-    text = lower(chain(), Target(EMULATED), stop_after="specialize_warps").script()
-    assert 'Q = T.allocate([2, 64, 64], "float16", "shared.dyn", annotations={"swizzle": 128})' in text
-    assert "T.tensor_copy_async(T.address_of(Q_1[slot, 0, 0])" in text
-    loads, multiplies = text.split('T.StringImm("load")')[1], text.split('T.StringImm("load")')[0]
-    assert loads.index("mbarrier_wait") < loads.index("tensor_copy_async") < loads.index("mbarrier_arrive")
-    assert multiplies.index("mbarrier_wait") < multiplies.index("for i in range(2)")
+@pytest.mark.parametrize("depth", [16, 32, 64])
+def test_rows_of_32_64_and_128_bytes(depth):
+    assert "^" not in check(depth=depth)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("a", "b", "sum", "step"),
     [
-        (
-            (
-                "                        K[r, c] = B[i, r, c]",
-                "                        K[r, c] = B[i, r, c]\n" + 24 * " " + "Q[r, c] = A[r, c]",
-            ),
-            "role load writes Q, which other roles touch as well, and it is allocated around the loop of roles",
-        ),
-        (
-            ('"warp_role_stages": 2', '"warp_role_stages": 2, "warp_role_registers": 232'),
-            "128 of 256 threads cannot have 232 registers",
-        ),
+        ("bfloat16", "bfloat16", "float32", 16),
+        ("float32", "float32", "float32", 8),
+        ("int8", "int8", "int32", 32),
+        ("uint8", "int8", "int32", 32),
+        ("float8_e4m3", "float8_e5m2", "float32", 32),
     ],
 )
-def test_what_cannot_be_handed_on(change, message):
-    with pytest.raises(CannotSpecialize, match=message):
-        lw.build(chain(change=change), target=EMULATED)
+def test_types(a, b, sum, step):
+    check(a=a, b=b, sum=sum, step=step, depth=32)
+
+
+@pytest.mark.parametrize("order", ["{left} * {right}", "{right} * {left}"])
+def test_operands_in_any_order(order):
+    left, right = PRODUCT.split(" * T.Cast")
+    check(product=order.replace("{left}", left).replace("{right}", f"T.Cast{right}"))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_the_number_of_slabs_may_be_known_late(n):
+    check(lambda slabs: sum(slabs[:n], np.zeros((64, 16))), (n,), loop="T.serial(n", more=", n: T.int32")
+
+
+ADD_UP = CORE + "for q in range(8):\n    acc[tx, q] = acc[tx, q] * T.float32(2)\n"
+SCALED_FIRST = "for q in range(8):\n    acc[tx, q] = acc[tx, q] * T.float32(2)\n" + CORE
+ZEROED_FIRST = "for q in range(8):\n    acc[tx, q] = T.float32(0)\n" + CORE
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (SCALED_FIRST, lambda slabs: slabs[0] * 4 + slabs[1] * 2 + slabs[2]),
+        (ADD_UP, lambda slabs: slabs[0] * 8 + slabs[1] * 4 + slabs[2] * 2),
+        (ZEROED_FIRST, lambda slabs: slabs[2]),
+        (CORE + CORE, lambda slabs: sum(slabs) * 2),
+        ("if k != 1:\n" + indent(CORE, "    "), lambda slabs: slabs[0] + slabs[2]),
+    ],
+)
+def test_what_touches_accumulators_between_slabs_waits_for_them(body, wanted):
+    check(wanted, body=body)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_how_often_a_slab_is_multiplied_may_be_known_late(n):
+    body = "for q in range(n):\n" + indent(CORE, "    ")
+    check(lambda slabs: sum(slabs) * n, (n,), body=body, more=", n: T.int32")
+
+
+def test_accumulators_may_begin_further_on():
+    check(at="3 + j * 4 + h * 2 + e", room=16, first="3")
+
+
+GUARDED = CORE.replace("            acc[", "            if kk < 9:\n                acc[", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"core": "amx"}, "there are none named amx"),
+        ({"at": "j * 4 + e * 2 + h"}, "BS does not lie in shared memory as tensor cores read it"),
+        ({"at": "4 - j * 4 + h * 2 + e"}, "accumulators do not lie in the order j * 4 + h * 2 + e"),
+        ({"at": "tx % 2 * 8 + j * 4 + h * 2 + e", "room": 16}, "accumulators begin at another place in each thread"),
+        ({"at": "tx // 64 * 8 + j * 4 + h * 2 + e", "room": 16}, "accumulators begin at another place in each thread"),
+        ({"row": "h + tx // 32 * 16 + tx % 32 // 4 * 2"}, "AS does not lie in shared memory as tensor cores read it"),
+        ({"row": "h * 8 + tx // 32 * 16 + tx % 8"}, "the index of AS is no sum of rows and columns"),
+        ({"column": "j * 8 + tx % 4 + e * 4"}, "BS does not lie in shared memory as tensor cores read it"),
+        ({"product": PRODUCT.replace("kk])", "15 - kk])")}, "AS does not lie in shared memory"),
+        ({"body": CORE.replace("+ {product}", "- {product}")}, "it does not add a product of two loads"),
+        ({"body": CORE.replace("acc[tx, {at}] + ", "")}, "it does not add a product of two loads"),
+        ({"body": GUARDED}, "it is no nest of serial loops over one store"),
+        ({"body": "if tx < 64:\n" + indent(CORE, "    ")}, "would skip it where threadIdx_x < 64 does not hold"),
+        ({"body": "with T.LetStmt(tx // 64) as v:\n    if v == 0:\n" + indent(CORE, " " * 8)}, "skip it where v == 0"),
+        ({"body": "for q in range(tx // 64):\n" + indent(CORE, "    ")}, "would skip it as loop q depends on"),
+        ({"step": 8}, "it has 16 columns and 8 of K, not a multiple of 8 columns up to 256 and 16 of K"),
+        ({"step": 32}, "it has 16 columns and 32 of K"),
+        ({"b": "bfloat16"}, "tensor cores do not multiply float16 by bfloat16"),
+        ({"b": "int8"}, "tensor cores do not multiply float16 by int8"),
+        ({"a": "float64", "b": "float64", "sum": "float64", "depth": 16}, "tensor cores do not multiply float64"),
+        ({"sum": "float16"}, "it adds up float16, and of float16 tensor cores add up float32"),
+        ({"a": "int8", "b": "int8", "sum": "int32", "step": 32, "n": 40},
+         "it has 40 columns and 32 of K, not 8, 16, 24 or a multiple of 16 columns"),
+        ({"threads": 64}, "role mma has 64 threads, no whole warpgroups"),
+        ({"depth": 128}, "AS does not lie in shared memory as tensor cores read it: in rows of 32, 64 or 128 bytes"),
+        ({"depth": 48}, "AS does not lie in shared memory as tensor cores read it: in rows of 32, 64 or 128 bytes"),
+    ],
+)  # fmt: skip
+def test_what_tensor_cores_do_not_compute(changes, message):
+    with pytest.raises(NotForTensorCores, match=re.escape(message)):
+        with_warpgroups(program(**changes))
+
+
+def test_threads_may_fill_the_tiles():
+    """What they store is there for tensor cores after a fence, and no bulk copy ignores the swizzle."""
+    lanes = """
+for tx in T.thread_binding(32, thread="threadIdx.x"):
+    for q in range(128):
+        AS[(q * 32 + tx) // 64, (q * 32 + tx) % 64] = A[(q * 32 + tx) // 64, k * 64 + (q * 32 + tx) % 64]
+    for q in range(32):
+        BS[(q * 32 + tx) // 64, (q * 32 + tx) % 64] = B[(q * 32 + tx) // 64, k * 64 + (q * 32 + tx) % 64]
+"""
+    source = check(load=lanes, slabs=1)
+    assert "lw_bulk_copy" not in source and "^" in source
+    assert source.count("lw_fence_proxy_async();") == 1
+    check(load=lanes)

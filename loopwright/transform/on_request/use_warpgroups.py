@@ -321,9 +321,11 @@ def _is_of_products(node: Stmt) -> bool:
 
 
 def _is_for_cores(loop: For) -> bool:
-    """Whether a nest is nothing but loops for tensor cores, in loops around them."""
+    """Whether a nest is nothing but loops for tensor cores, in loops around them that can be unrolled."""
     if core_of(loop) is not None:
         return True
+    if not isinstance(loop.extent, IntImm):
+        return False
     parts = loop.body.seq if isinstance(loop.body, SeqStmt) else [loop.body]
     return all([isinstance(part, For) and _is_for_cores(part) for part in parts])
 
