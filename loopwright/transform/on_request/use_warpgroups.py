@@ -21,7 +21,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from loopwright.analysis.thread_axes import axis_of, barrier, tag_of
-from loopwright.analysis.warp_roles import core_of, role_of
+from loopwright.analysis.warp_roles import core_of, has_roles, role_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -158,7 +158,8 @@ class _UseWarpgroups(StmtRewriter):
         """A statement with products inside: what is under way outside is done before, and the other way round."""
         if isinstance(node, (Allocate, DeclBuffer)):
             data = node.buffer_var if isinstance(node, Allocate) else node.buffer.data
-            if isinstance(node, Allocate) and data in self.tiles and SWIZZLE not in node.annotations:
+            is_handed_on = SWIZZLE in getattr(node, "annotations", {}) or (self.role is None and has_roles(node.body))
+            if isinstance(node, Allocate) and data in self.tiles and not is_handed_on:
                 # A tile that roles do not hand on lies as tensor cores read it, too.
                 self.of_block.add(data)
                 node = node.with_(annotations={**node.annotations, SWIZZLE: swizzle_of(self.tiles[data])})

@@ -56,6 +56,7 @@ class _Store(NamedTuple):
     store: BufferStore
     loops: tuple[For, ...]  # around it
     threads: dict[Var, int]
+    role: AttrStmt | None  # around it
 
 
 def register_operands(body: Stmt) -> dict[Var, RegisterOperand]:
@@ -71,7 +72,8 @@ def register_operands(body: Stmt) -> dict[Var, RegisterOperand]:
             continue
         stores = [stored for stored in _stores_of(body) if stored.store.buffer.data in operands]
         for data in dict.fromkeys([stored.store.buffer.data for stored in stores]):
-            operand = _operand([stored for stored in stores if stored.store.buffer.data is data])
+            mine = [stored for stored in stores if stored.store.buffer.data is data]
+            operand = _operand(mine) if all([stored.role is role for stored in mine]) else None
             if operand is not None:
                 result[data] = operand
     return result
@@ -88,19 +90,21 @@ def _stores_of(body: Stmt) -> list[_Store]:
     result: list[_Store] = []
     loops: list[For] = []
     threads: dict[Var, int] = {}
+    roles: list[AttrStmt] = []
 
     def look(node: Node) -> bool:
         if isinstance(node, Expr):
             return False
         if isinstance(node, AttrStmt) and tag_of(node).startswith("threadIdx"):
             threads[axis_of(node).var] = node.value.value if isinstance(node.value, IntImm) else 0
-        if isinstance(node, For):
-            loops.append(node)
+        if isinstance(node, For) or (isinstance(node, AttrStmt) and role_of(node) is not None):
+            around: list[For] | list[AttrStmt] = loops if isinstance(node, For) else roles
+            around.append(node)  # type: ignore[arg-type]
             pre_order_visit(node.body, look)
-            loops.pop()
+            around.pop()
             return False
         if isinstance(node, BufferStore) and is_of_block(scope_of(node.buffer.data)):
-            result.append(_Store(node, tuple(loops), dict(threads)))
+            result.append(_Store(node, tuple(loops), dict(threads), roles[-1] if roles else None))
         return True
 
     pre_order_visit(body, look)
