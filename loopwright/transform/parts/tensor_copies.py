@@ -49,6 +49,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     collect,
     collect_statements,
     const,
@@ -56,6 +57,7 @@ from loopwright.ir import (
     seq,
     substitute,
     uses_var,
+    variables_in,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.tensor_copy_intrinsics import (
@@ -68,7 +70,6 @@ from loopwright.ir.tensor_copy_intrinsics import (
     tensor_store_async,
     type_of_value,
 )
-from loopwright.ir.visitor import variables_in
 from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
@@ -185,27 +186,26 @@ class _Copies:
             return seq([self.written(part, is_of_warp) for part in statement.seq])
         if not isinstance(statement, IfThenElse) or statement.else_case is not None:
             return statement
-        if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
-            return statement
-        nests = _nests(statement)
-        if len(nests) == 1 and self._is_for_all(nests[0]):
-            (nest,) = nests
-            assert isinstance(nest, IfThenElse)
-            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case), is_of_warp))
-        parts: list[Stmt] = []
-        for nest in nests:
-            box = self.copied(nest)
-            # Lanes other than the first one do nothing in what stays.
-            made = nest if box is None else self._nest(box)
-            parts.append(made if box is not None and is_of_warp else statement.with_(then_case=made))
-        return seq(parts)
+        if Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
+            return seq([self._of_first(statement, nest, is_of_warp) for nest in _nests(statement)])
+        if self._is_alike(statement.condition):
+            return statement.with_(then_case=self.written(statement.then_case, is_of_warp))
+        return statement
 
-    def _is_for_all(self, nest: Stmt) -> bool:
-        """Whether it is under a condition that all threads answer alike: it is asked first then."""
-        if not isinstance(nest, IfThenElse) or nest.else_case is not None or has_data(nest.condition):
-            return False
+    def _of_first(self, choice: IfThenElse, nest: Stmt, is_of_warp: bool) -> Stmt:
+        """What the first thread does, which `choice` asks for; lanes other than that do nothing in what stays."""
+        box = self.copied(nest)
+        if box is not None:
+            made = self._nest(box)
+            return made if is_of_warp else choice.with_(then_case=made)
+        if isinstance(nest, IfThenElse) and nest.else_case is None and self._is_alike(nest.condition):
+            return nest.with_(then_case=seq([self._of_first(choice, inner, is_of_warp) for inner in _nests(nest)]))
+        return choice.with_(then_case=nest)
+
+    def _is_alike(self, condition: Expr) -> bool:
+        """Whether the condition is the same for all threads."""
         own = set(variables_in(self.thread))
-        return not uses_var(nest.condition, own.__contains__) and not collect(nest.condition, Call)
+        return not any_node(condition, lambda node: node in own or isinstance(node, (BufferLoad, Call)))
 
     def _nest(self, box: Box) -> Stmt:
         tensor = box.tensor

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from loopwright.autosched.attention import Attention
 from loopwright.autosched.attention.sizes import known
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import GpuMachine, with_figures
 from loopwright.ir import Buffer
 
 GROUP_ROWS: Final = 64  # queries of a warpgroup: the rows that wgmma has
@@ -100,6 +100,7 @@ def attention_shape(what: Attention, tensors: Sequence[Buffer]) -> AttentionShap
 
 def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan | None:
     """The tiles for a shape; None where there is no such kernel for it."""
+    machine = with_figures(machine)
     if not machine.gpu.has_wgmma or str(shape.query.dtype) not in ("float16", "bfloat16"):
         return None
     if shape.depth not in _DEPTHS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
