@@ -68,6 +68,7 @@ from loopwright.ir.tensor_copy_intrinsics import (
     tensor_store_async,
     type_of_value,
 )
+from loopwright.ir.visitor import variables_in
 from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
@@ -186,13 +187,25 @@ class _Copies:
             return statement
         if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
             return statement
+        nests = _nests(statement)
+        if len(nests) == 1 and self._is_for_all(nests[0]):
+            (nest,) = nests
+            assert isinstance(nest, IfThenElse)
+            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case), is_of_warp))
         parts: list[Stmt] = []
-        for nest in _nests(statement):
+        for nest in nests:
             box = self.copied(nest)
             # Lanes other than the first one do nothing in what stays.
             made = nest if box is None else self._nest(box)
             parts.append(made if box is not None and is_of_warp else statement.with_(then_case=made))
         return seq(parts)
+
+    def _is_for_all(self, nest: Stmt) -> bool:
+        """Whether it is under a condition that all threads answer alike: it is asked first then."""
+        if not isinstance(nest, IfThenElse) or nest.else_case is not None or has_data(nest.condition):
+            return False
+        own = set(variables_in(self.thread))
+        return not uses_var(nest.condition, own.__contains__) and not collect(nest.condition, Call)
 
     def _nest(self, box: Box) -> Stmt:
         tensor = box.tensor
