@@ -1,10 +1,12 @@
 """Random kernels whose warps have roles, each with arrays to call it with.
 
 `random_roles(seed)` makes a program of one or two kernels. Each has a loop of two to four roles; every role fills some
-memory of the iteration, in one of many ways (copies that are bulk copies and copies that are nearly such, computed
-elements, gathers), for those that come after it, and stores something that it computes of what it may read: in values,
-indices, conditions, lets and extents of loops. Roles have state that lives from turn to turn, in registers, in shared
-and in global memory. The program in the order of its text says what is right.
+memory of the iteration, in one of many ways (copies that are bulk copies and copies that are nearly such, boxes of
+tensors, computed elements, gathers), for those that come after it, and stores something that it computes of what it
+may read: in values, indices, conditions, lets and extents of loops, or a box as it is. Roles have state that lives from
+turn to turn, in registers, in shared and in global memory. There may be loops and conditions around the loop of roles,
+a second loop of the same roles in another order, parts of roles between, and fewer blocks that stay. The program in
+the order of its text says what is right.
 
 Values are small integers, also of floats.
 """
@@ -108,35 +110,92 @@ class _Maker:
 
     def kernel(self) -> None:
         rng = self.rng
-        turns = "n" if self.chance(0.4) else str(self.most)
         blocks = rng.choice([(1,), (2,), (3,), (2, 2)])
         self.blocks = int(np.prod(blocks))
-        self.rows = self.blocks * self.most
-        counter = self.array("counter", (1,), "int32", is_result=True) if self.chance(0.15) else ""
+        self.around = rng.choice([1, 1, 1, 2, 3])  # iterations of a loop around
+        is_nest = self.around > 1 or self.chance(0.25)
+        self.rows = self.blocks * self.most * self.around
+        counter = self.array("counter", (1,), "int32", is_result=True) if not is_nest and self.chance(0.15) else ""
         if counter:
             self.put('for tx in T.thread_binding(1, thread="threadIdx.x"):')
             self.put(f"    {counter}[tx] = 0")
+        stay = f', annotations={{"resident_blocks": {rng.choice([1, 2, 3, 5])}}}' if self.chance(0.25) else ""
         for axis, extent in zip("xy", blocks, strict=False):
-            self.put(f'for b{axis} in T.thread_binding({extent}, thread="blockIdx.{axis}"):')
+            self.put(f'for b{axis} in T.thread_binding({extent}, thread="blockIdx.{axis}"{stay}):')
             self.depth += 1
+            stay = ""
         self.block = "bx" if len(blocks) == 1 else "(by * 2 + bx)"
-        self.row = f"(i * {self.blocks} + {self.block})" if self.chance(0.5) else f"({self.block} * {self.most} + i)"
-        self.turn, self.has_state = "i", not counter
         roles = []
         for k in range(rng.choice([2, 2, 3, 4])):
             roles.append(_Role(f"r{k}", 32 if self.chance(0.75 - k / 4) else rng.choice([32, 64, 96, 128])))
-        outside, inside, last = self.plan(roles)
+        self.has_state = not counter
+        outside, last = self.plan(roles)
         for line in outside:
             self.put(line)
-        first = rng.choice(["", "", "1, " if turns != "n" and self.most > 1 else ""])
-        kind = rng.choice(["serial", "serial", "serial", "unroll" if turns != "n" else "serial"])
+        depth, self.trip = self.depth, ""
+        if is_nest:
+            extent = rng.choice([str(self.around), f"T.min(n, {self.around})"])
+            self.put(f"for t in {'T.unroll' if extent.isdigit() and self.chance(0.2) else 'range'}({extent}):")
+            self.depth += 1
+            self.trip = "t"
+            if self.chance(0.3):
+                self.put(f"if {rng.choice(['t % 2 == 0', 'n > 0', f'{self.block} + t < limit'])}:")
+                self.depth += 1
+            self.beside(roles)
+        self.loop(roles, counter)
+        if is_nest:
+            self.beside(roles)
+            if self.chance(0.5):
+                self.loop(rng.sample(roles, rng.choice([len(roles), max(1, len(roles) - 1)])), "")
+                self.beside(roles)
+        self.depth = depth
+        for line in last:
+            self.put(line)
+        self.depth = 1
+
+    def beside(self, roles: list[_Role]) -> None:
+        """What roles do before, between and behind their loops: with their own memory."""
+        for role in roles:
+            if not self.chance(0.3):
+                continue
+            values = ["tx % 5"]
+            if role.name in self.register:
+                values.append(f"{self.register[role.name]}[tx, 0]")
+            self.put(f'with T.attr("{role.name}", "warp_role", {role.threads}):')
+            self.depth += 1
+            if role.name in self.register and self.chance(0.6):
+                self.threads(role, [f"{self.register[role.name]}[tx, 0] = (tx + t) % 3"])
+                result = self.array("D", (self.blocks * self.around, role.threads), "int32", is_result=True)
+                at = f"{result}[{self.block} * {self.around} + t, tx]"
+                self.threads(role, [f"{at} = {self.register[role.name]}[tx, 0] + 1"])
+            else:
+                result = self.array("D", (self.blocks * self.around, role.threads), "int32", is_result=True)
+                self.threads(role, [f"{result}[{self.block} * {self.around} + t, tx] = tx % 5 + t"])
+            self.depth -= 1
+
+    def loop(self, roles: list[_Role], counter: str) -> None:
+        """A loop of roles; the same ones may have had another one."""
+        rng, depth = self.rng, self.depth
+        turns = "n" if self.chance(0.4) else str(self.most)
+        if self.trip and self.most > 1 and self.chance(0.3):
+            turns = rng.choice(["t % 2 + 1", f"T.max({self.most} - t, 0)", "t % 2"])
+        i = f"(t * {self.most} + i)" if self.trip else "i"
+        turn_rows = self.most * self.around
+        self.row = (
+            f"({i} * {self.blocks} + {self.block})" if self.chance(0.5) else f"({self.block} * {turn_rows} + {i})"
+        )
+        self.turn = "i"
+        for role in roles:
+            role.readable = []
+        first = rng.choice(["", "", "1, " if turns.isdigit() and self.most > 1 else ""])
+        kind = rng.choice(["serial", "serial", "serial", "unroll" if turns.isdigit() else "serial"])
         stages = rng.choice([1, 1, 2, 3, 5])
         self.put(f'for i in T.{kind}({first}{turns}, annotations={{"warp_role_stages": {stages}}}):')
         self.depth += 1
         ticket = _Memory(self.name("ticket"), 1, None, "int32") if counter else None
         if ticket is not None:
             self.put(f'{ticket.name} = T.decl_buffer((1,), "int32", scope="shared")')
-        for line in inside:
+        for line in self.filled(roles):
             self.put(line)
         for k, role in enumerate(roles):
             self.put(f'with T.attr("{role.name}", "warp_role", {role.threads}):')
@@ -149,29 +208,33 @@ class _Maker:
                 self.row = self.turn = f"{ticket.name}[0]"  # which turn of which block has it is not known
             self.role(role, roles[k + 1 :])
             self.depth -= 1
-        self.depth -= 1
-        for line in last:
-            self.put(line)
-        self.depth = 1
+        self.depth = depth
 
-    def plan(self, roles: list[_Role]) -> tuple[list[str], list[str], list[str]]:
-        """Memory around the loop and in it, and what is done behind the loop."""
-        rng = self.rng
-        outside, inside, last = [], [], []
+    def filled(self, roles: list[_Role]) -> list[str]:
+        """The memory of an iteration."""
+        rng, inside = self.rng, []
         self.fills: dict[str, list[_Memory]] = {role.name: [] for role in roles}
-        self.state: dict[str, str] = {}
-        self.register: dict[str, str] = {}
         for role in roles:
             for _ in range(rng.choice([1, 2, 3] if role is roles[0] else [0, 0, 1, 2])):
                 columns = None
                 length, dtype = rng.choice(LENGTHS), rng.choice(DTYPES)
-                if length % 32 == 0 and self.chance(0.3):
+                if length % 32 == 0 and self.chance(0.4):
                     columns = rng.choice([32, 16, length])
+                    if self.chance(0.5):
+                        length *= 8  # as many lines as a swizzle has
                 memory = _Memory(self.name("S"), length, columns, dtype)
                 self.fills[role.name].append(memory)
                 shape = (length // columns, columns) if columns else (length,)
                 scope = rng.choice(["shared", "shared", "shared.dyn"])
                 inside.append(f'{memory.name} = T.decl_buffer({shape}, "{dtype}", scope="{scope}")')
+        return inside
+
+    def plan(self, roles: list[_Role]) -> tuple[list[str], list[str]]:
+        """Memory around the loops, and what is done behind them."""
+        outside, last = [], []
+        self.state: dict[str, str] = {}
+        self.register: dict[str, str] = {}
+        for role in roles:
             if self.has_state and self.chance(0.3):
                 state = self.state[role.name] = self.name("Z")
                 outside.append(f'{state} = T.decl_buffer(({role.threads},), "int32", scope="shared")')
@@ -183,7 +246,7 @@ class _Maker:
             if self.has_state and self.chance(0.3):
                 register = self.register[role.name] = self.name("L")
                 outside.append(f'{register} = T.decl_buffer(({role.threads}, 1), "int32", scope="local")')
-        return outside, inside, last
+        return outside, last
 
     # --- a role -----------------------------------------------------------------------------------------------------
 
@@ -243,12 +306,58 @@ class _Maker:
 
     def fill(self, role: _Role, memory: _Memory) -> None:
         rng, length = self.rng, memory.length
+        if memory.columns and self.chance(0.6):
+            self.box(memory)
+            return
         if self.chance(0.6):
             self.copy(role, memory)
             return
         target = memory.at(rng.choice(["{e}", f"{length - 1} - {{e}}"]))
         value = self.value(role, "{e}", 2)
         self.loop_over(role, length, [f'{target} = T.Cast("{memory.dtype}", ({value}) % 5)'], True)
+
+    def box(self, memory: _Memory) -> None:
+        """The first thread copies a box of a tensor, or nearly such."""
+        assert memory.columns
+        rows, columns = memory.length // memory.columns, memory.columns
+        kind = self.rng.choice(["plain", "plain", "plain", "inside", "less", "twice", "two", "computed"])
+        slack = self.rng.choice([0, 0, 0, 16])
+        height = self.rows * rows + (rows if kind == "twice" else 0) - (rows // 2 if kind == "inside" else 0)
+        source = self.array("A", (max(1, height), columns + slack), memory.dtype)
+        head, at = f"for r, c in T.grid({rows}, {columns}):", f"{self.row} * {rows} + r"
+        element = f"{source}[{at}, c]"
+        if kind in ("inside", "less"):
+            end = max(1, height) if kind == "inside" else height - rows // 2
+            element = f'T.if_then_else({at} < {end}, {element}, T.Cast("{memory.dtype}", 0))'
+        elif kind == "twice":
+            head, element = f"for o, r, c in T.grid(2, {rows}, {columns}):", f"{source}[{at} + o * {rows}, c]"
+        elif kind == "two" and rows % 2 == 0:
+            head, element = f"for o, r, c in T.grid(2, {rows // 2}, {columns}):", f"{source}[{at} + o * {rows // 2}, c]"
+        elif kind == "computed":
+            element += f' + T.Cast("{memory.dtype}", 1)'
+        row = f"o * {rows // 2} + r" if "o *" in element and kind == "two" else "r"
+        self.put(head)
+        self.put(f"    {memory.name}[{row}, c] = {element}")
+
+    def store_box(self, memory: _Memory) -> None:
+        """The first thread stores memory as it is."""
+        assert memory.columns
+        rows, columns = memory.length // memory.columns, memory.columns
+        kind = self.rng.choice(["plain", "plain", "inside", "again", "read"])
+        height = self.rows * rows
+        result = self.array("B", (height, columns), memory.dtype, is_result=True)
+        at = f"{self.row} * {rows} + r" if kind != "again" else f"{self.row} // 2 * {rows} + r"
+        if kind == "again" and self.blocks > 1:
+            return  # blocks would meet
+        self.put(f"for r, c in T.grid({rows}, {columns}):")
+        if kind == "inside":
+            self.put(f"    if {at} < {height - self.rng.choice([0, 3])}:")
+        indent = "        " if kind == "inside" else "    "
+        self.put(f"{indent}{result}[{at}, c] = {memory.name}[r, c]")
+        if kind == "read":
+            other = self.array("B", (self.rows, columns), memory.dtype, is_result=True)
+            self.put(f"for c in range({columns}):")
+            self.put(f"    {other}[{self.row}, c] = {result}[{self.row} * {rows}, c]")
 
     def copy(self, role: _Role, memory: _Memory) -> None:
         rng, length = self.rng, memory.length
@@ -324,6 +433,9 @@ class _Maker:
     def result(self, role: _Role) -> None:
         """Something of what a role may read is stored."""
         rng, threads = self.rng, role.threads
+        boxes = [memory for memory in role.readable if memory.columns and not memory.holds]
+        if boxes and self.chance(0.4):
+            return self.store_box(rng.choice(boxes))
         kind = rng.choice(["elements", "elements", "let", "loop", "sum", "shuffle", "condition"])
         if kind == "sum" and self.has_state:  # an element that lives from turn to turn
             result = self.array("B", (self.blocks, threads), "int32", is_result=True)

@@ -436,3 +436,59 @@ def test_memory_that_threads_share_keeps_the_cells_of_all_of_them():
         for node in collect_statements(body, Allocate):
             sizes[node.buffer_var.name] = [int(extent) for extent in node.extents]
         assert sizes == {"S": [4, 8], "L": [1, 1]}
+
+
+def test_threads_that_a_condition_leaves_bound_what_is_used():
+    """A role's threads are counted from where they begin; the others need none of its memory."""
+
+    @T.prim_func
+    def before(A: T.Buffer((4, 32)), C: T.Buffer((4, 32))):
+        for tx in T.thread_binding(96, thread="threadIdx.x"):
+            for i in range(4):
+                B = T.decl_buffer((96,), scope="shared")
+                if tx >= 32 and tx < 64:
+                    B[tx] = A[i, tx - 32]
+                if tx >= 32 and tx < 64:
+                    C[i, tx - 32] = B[tx]
+
+    @T.prim_func
+    def after(A: T.Buffer((4, 32)), C: T.Buffer((4, 32))):
+        for tx in T.thread_binding(96, thread="threadIdx.x"):
+            for i in range(4):
+                B = T.decl_buffer((32,), scope="shared")
+                if tx >= 32 and tx < 64:
+                    B[tx - 32] = A[i, tx - 32]
+                if tx >= 32 and tx < 64:
+                    C[i, tx - 32] = B[tx - 32]
+
+    same_program(compact_buffers(before), after)
+    same_results(before, after)
+
+
+def test_threads_of_the_other_case_are_all_of_them():
+    @T.prim_func
+    def before(A: T.Buffer((4, 64)), C: T.Buffer((4, 64))):
+        for tx in T.thread_binding(64, thread="threadIdx.x"):
+            for i in range(4):
+                B = T.decl_buffer((64,), scope="shared")
+                if tx < 32:
+                    B[tx] = A[i, tx]
+                else:
+                    B[tx] = T.float32(1)
+                C[i, tx] = B[tx]
+
+    assert compact_buffers(before) is before
+
+
+def test_a_condition_that_no_thread_meets_shrinks_nothing_away():
+    @T.prim_func
+    def before(A: T.Buffer((4, 64)), C: T.Buffer((4, 64))):
+        for tx in T.thread_binding(64, thread="threadIdx.x"):
+            for i in range(4):
+                B = T.decl_buffer((64,), scope="shared")
+                if tx >= 80:
+                    B[tx - 80] = A[i, tx]
+                B[tx] = A[i, tx]
+                C[i, tx] = B[tx]
+
+    assert compact_buffers(before) is before

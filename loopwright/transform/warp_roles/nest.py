@@ -12,6 +12,7 @@ come there, so that all roles run the same iterations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from loopwright.analysis.thread_axes import barrier
@@ -73,8 +74,9 @@ def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:
         inner = [other for other in loops if other is not loop and any_statement(loop.body, lambda n: n is other)]  # noqa: B023
         if inner:
             raise CannotSpecialize("a loop of roles stands in another one", inner[0], "fuse the two loops")
-    nest = _nest_of(body, loops)
-    result: Stmt = _Put(nest, Nest(nest, loops, launch, may_alias).specialized()).visit(body)
+    around, (before, nest, after) = _nest_of(body, loops)
+    made = Nest(nest, loops, launch, may_alias).specialized()
+    result: Stmt = _Put(around, seq([*before, made, *after])).visit(body)
     return result
 
 
@@ -85,19 +87,23 @@ def _is_specialized(body: Stmt) -> bool:
     return all([node in made for node in collect_statements(body, AttrStmt) if role_of(node) is not None])
 
 
-def _nest_of(body: Stmt, loops: list[For]) -> Stmt:
-    """The loop of roles, or all loops around it with what roles do beside it."""
+def _nest_of(body: Stmt, loops: list[For]) -> tuple[Stmt, tuple[Sequence[Stmt], Stmt, Sequence[Stmt]]]:
+    """The loop of roles, or all loops around it with what roles do beside it, among what the block does otherwise.
+
+    A statement, and its parts: what comes before the nest, the nest, and what comes behind it.
+    """
     while body not in loops and not (isinstance(body, Allocate) and is_met(body)):
         if isinstance(body, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
             body = body.body
             continue
         if not isinstance(body, SeqStmt):
-            return body
-        with_roles = [part for part in body.seq if has_roles(part)]
-        if len(with_roles) > 1:
-            return body
-        body = with_roles[0]
-    return body
+            break
+        places = [k for k, part in enumerate(body.seq) if has_roles(part)]
+        first, end = places[0], places[-1] + 1
+        if len(places) > 1:
+            return body, (body.seq[:first], seq(body.seq[first:end]), body.seq[end:])
+        body = body.seq[first]
+    return body, ((), body, ())
 
 
 class Nest:
