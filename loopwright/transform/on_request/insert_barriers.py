@@ -163,7 +163,8 @@ class _Kernel:
         self.role = role  # number and threads of the role whose threads meet each other; None: those of the block
         self.by_node: dict[Node, list[Access]] = {}
         for access in program.accesses:
-            self.by_node.setdefault(access.node, []).append(access)
+            if scope_of(access.cell[0].data) != "local":  # registers, which no other thread reaches
+                self.by_node.setdefault(access.node, []).append(access)
         for access in program.handoffs:
             assert access.call is not None
             self.by_node.setdefault(access.call, []).append(access)
@@ -199,6 +200,8 @@ class _Kernel:
             if statement.var not in self.steady and self.is_theirs(statement.value):
                 self.differ.add(statement.var)
             return self.asks_first(statement, statement.value)
+        if isinstance(statement, For) and not self.accesses(statement) and not has_barrier(statement):
+            return statement  # nobody meets anybody there
         if isinstance(statement, For) and statement.kind in (ForKind.SERIAL, ForKind.UNROLLED):
             if self.is_shared_loop(statement):
                 return self.loop(statement)
@@ -346,7 +349,7 @@ def insert_barriers(func: PrimFunc) -> PrimFunc:
     func = hoist_shared_memory(func)
     steady = _read_by_all(func.body)
     program = accesses_of(func, steady=steady)
-    program.unknown = program.unknown - _known_to_engines_alone(func.body)
+    program.untold = program.untold - _known_to_engines_alone(func.body)
     return func.with_(body=_InsertBarriers(program, steady).visit(func.body))
 
 

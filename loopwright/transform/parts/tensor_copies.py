@@ -43,6 +43,7 @@ from loopwright.ir import (
     ForKind,
     IfThenElse,
     IntImm,
+    Not,
     Range,
     Select,
     SeqStmt,
@@ -67,6 +68,7 @@ from loopwright.ir.tensor_copy_intrinsics import (
     tensor_store_async,
     type_of_value,
 )
+from loopwright.ir.visitor import variables_in
 from loopwright.transform.parts.purity import has_data
 
 _LONGEST: Final = 256  # elements along one dimension of a box
@@ -103,7 +105,8 @@ def with_tensor_copies(
         box = _box_of(nest, swizzles)
         if box is None or box.is_stored or box.shared.data not in targets or uses[box.shared.data] != 1:
             return None
-        return box if box.tensor.data not in stored else None
+        is_apart = _are_apart([box.begin], [prod([_number(extent) for extent in box.extents])], box.outer)
+        return box if box.tensor.data not in stored and is_apart else None
 
     copies = _Copies(thread, swizzles, copied, call)
     return TensorCopies(copies.written(statement, is_of_warp=True), copies.maps)
@@ -125,7 +128,8 @@ def with_tensor_stores(
 
     def call(box: Box, name: Var) -> Stmt:
         store = Evaluate(tensor_store_async(name, box.address, *box.coordinates))
-        wait = bulk_wait_group_read(0) if _are_apart(box, [*around, *box.outer]) else bulk_wait_group(0)
+        is_alone = _are_apart(box.coordinates, box.extents, [*around, *box.outer])
+        wait = bulk_wait_group_read(0) if is_alone else bulk_wait_group(0)
         return seq([store, Evaluate(bulk_commit_group()), Evaluate(wait)])
 
     def copied(nest: Stmt) -> Box | None:
@@ -156,6 +160,7 @@ class Box(NamedTuple):
     shared: Buffer
     is_stored: bool  # from shared memory to the tensor
     extents: tuple[Expr, ...]
+    begin: Expr  # in shared memory, in elements
     address: Expr
     coordinates: tuple[Expr, ...]
     outer: tuple[For, ...]  # loops which copy another box in each iteration
@@ -182,13 +187,25 @@ class _Copies:
             return statement
         if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
             return statement
+        nests = _nests(statement)
+        if len(nests) == 1 and self._is_for_all(nests[0]):
+            (nest,) = nests
+            assert isinstance(nest, IfThenElse)
+            return nest.with_(then_case=self.written(statement.with_(then_case=nest.then_case), is_of_warp))
         parts: list[Stmt] = []
-        for nest in _nests(statement):
+        for nest in nests:
             box = self.copied(nest)
             # Lanes other than the first one do nothing in what stays.
             made = nest if box is None else self._nest(box)
             parts.append(made if box is not None and is_of_warp else statement.with_(then_case=made))
         return seq(parts)
+
+    def _is_for_all(self, nest: Stmt) -> bool:
+        """Whether it is under a condition that all threads answer alike: it is asked first then."""
+        if not isinstance(nest, IfThenElse) or nest.else_case is not None or has_data(nest.condition):
+            return False
+        own = set(variables_in(self.thread))
+        return not uses_var(nest.condition, own.__contains__) and not collect(nest.condition, Call)
 
     def _nest(self, box: Box) -> Stmt:
         tensor = box.tensor
@@ -205,14 +222,14 @@ class _Copies:
         return result
 
 
-def _are_apart(box: Box, loops: Sequence[For]) -> bool:
-    """Whether no two iterations of the loops reach one element of the tensor."""
+def _are_apart(begins: Sequence[Expr], extents: Sequence[Expr | int], loops: Sequence[For]) -> bool:
+    """Whether the boxes that begin there are apart from each other in all iterations of the loops."""
     facts = Analyzer()
     for loop in loops:
         facts.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
     variables = {loop.loop_var for loop in loops}
-    numbers: list[Expr] = []  # of the boxes that tile the tensor along each dimension
-    for begin, extent in zip(box.coordinates, box.extents, strict=True):
+    numbers: list[Expr] = []  # of the boxes, where they tile their memory
+    for begin, extent in zip(begins, extents, strict=True):
         if uses_var(facts.simplify(begin % extent), variables.__contains__):
             return False
         numbers.append(facts.simplify(begin // extent))
@@ -279,6 +296,7 @@ def _box_of(nest: Stmt, swizzles: Mapping[Var, int]) -> Box | None:
         shared.buffer,
         is_stored,
         tuple([along[dim].extent if dim in along else const(1) for dim in range(len(indices))]),
+        _flat(shared.buffer, at),
         address_of(BufferLoad(shared.buffer, at)),
         tuple([outside.simplify(substitute(index, first)).astype("int32") for index in indices]),
         tuple([loop for loop in loops if loop not in along.values()]),
@@ -318,7 +336,11 @@ def _is_aligned(buffer: Buffer, at: tuple[Expr, ...], bytes: int, facts: Analyze
 
 
 def _count(loop: For) -> int:
-    return loop.extent.value if isinstance(loop.extent, IntImm) else 0
+    return _number(loop.extent)
+
+
+def _number(extent: Expr) -> int:
+    return extent.value if isinstance(extent, IntImm) else 0
 
 
 def _asked(condition: Expr, thread: Expr) -> Expr:
@@ -351,6 +373,8 @@ def _terms(condition: Expr) -> list[Expr]:
 
 def _is_inside(condition: Expr, indices: list[Expr], shape: tuple[Expr, ...], facts: Analyzer) -> bool:
     """Whether the condition asks no more than that an index is at least 0, or less than the extent."""
+    if isinstance(condition, Not):
+        condition = facts.simplify(condition)
     if isinstance(condition, (GT, GE)):
         condition = LT(condition.b, condition.a) if isinstance(condition, GT) else LE(condition.b, condition.a)
     if not isinstance(condition, (LT, LE)):

@@ -73,10 +73,12 @@ def _of_parts(size: Size, tile: Tile, splits: int, matmul: Matmul, machine: GpuM
     """The product that computes parts of the sums, and its tile: more bytes a result, fewer slabs."""
     parts = size.split(splits)
     is_boxed = not matmul.is_transposed and parts.n * parts.result_itemsize % TMA_BYTES == 0
-    for one in tiles_for(parts, machine, stores_boxes=is_boxed):
-        if (one.rows, one.columns, one.resident) == (tile.rows, tile.columns, tile.resident):
-            return parts, one
-    raise NotWorthIt("the tile of the product does not fit the memory of a block with parts of sums")
+    tiles = tiles_for(parts, machine, stores_boxes=is_boxed)
+    same = [one for one in tiles if (one.rows, one.columns) == (tile.rows, tile.columns)]
+    fitting = [one for one in same if one.resident <= tile.resident]
+    if not fitting:
+        raise NotWorthIt("the tile of the product does not fit the memory of a block with parts of sums")
+    return parts, max(fitting, key=lambda one: one.resident)
 
 
 def _splits_of(matmul: Matmul, size: Size) -> list[int]:
