@@ -34,6 +34,11 @@ from loopwright.runtime.errors import LoopwrightError
 ROLE: Final = "warp_role"
 STAGES: Final = "warp_role_stages"
 TENSOR_CORE: Final = "tensor_core"
+# Of a loop around loops of roles: the slots of memory that is handed on in it, beside them.
+SLOTS: Final = "warp_role_slots"
+# Of a loop of roles: the registers of each thread of the roles with tensor cores; the others give theirs up for it.
+REGISTERS: Final = "warp_role_registers"
+GROUP: Final = 128  # threads of a warpgroup: registers are handed over by them
 
 
 class NotARole(LoopwrightError, ValueError):
@@ -96,6 +101,7 @@ class RoleThreads(NamedTuple):
     begin: int
     size: int
     extents: dict[str, int]  # of the axes that its loops are bound to, as in {"threadIdx.x": 4, "threadIdx.y": 8}
+    in_groups: bool = False  # whether its warps work in groups of four
 
     def numbers(self, thread: Expr) -> dict[str, Expr]:
         """The number of a thread along each of the axes, of its number along x of the block: x counts fastest."""
@@ -141,7 +147,8 @@ def role_threads(root: Stmt) -> dict[str, RoleThreads]:
     result: dict[str, RoleThreads] = {}
     begin = 0
     for name in sorted(counts, key=lambda name: name not in in_groups):
-        result[name] = RoleThreads(begin, counts[name], extents[name] or {"threadIdx.x": counts[name]})
+        axes = extents[name] or {"threadIdx.x": counts[name]}
+        result[name] = RoleThreads(begin, counts[name], axes, name in in_groups)
         begin += counts[name]
     return {name: result[name] for name in counts}
 
@@ -155,6 +162,35 @@ def stages_of(loop: For) -> int | None:
     if not isinstance(number, int):
         raise NotARole(f"{STAGES} of loop {loop.loop_var.name}", stages, "a constant, as in 4", loop)
     return number
+
+
+def slots_of(loop: For) -> int | None:
+    """How many slots memory has that roles hand on in a loop around loops of roles."""
+    slots = loop.annotations.get(SLOTS) if loop.annotations else None
+    if slots is None:
+        return None
+    number = slots.value if isinstance(slots, IntImm) else slots
+    if not isinstance(number, int) or number < 1:
+        raise NotARole(f"{SLOTS} of loop {loop.loop_var.name}", slots, "a constant, as in 2", loop)
+    return number
+
+
+def registers_of(loop: For) -> int | None:
+    """How many registers the threads of roles with tensor cores have; None where all threads have the same."""
+    registers = loop.annotations.get(REGISTERS) if loop.annotations else None
+    if registers is None:
+        return None
+    number = registers.value if isinstance(registers, IntImm) else registers
+    if not isinstance(number, int) or number % 8 or not 24 <= number <= 256:
+        raise NotARole(f"{REGISTERS} of loop {loop.loop_var.name}", registers, "a multiple of 8 from 24 to 256", loop)
+    return number
+
+
+def block_threads(root: Stmt) -> int:
+    """The threads of a block with roles: those of all roles, and warps that do nothing where registers are moved."""
+    count = sum([mine.size for mine in role_threads(root).values()])
+    loops = [loop for loop in collect_statements(root, For) if registers_of(loop) is not None]
+    return -(-count // GROUP) * GROUP if loops else count
 
 
 def core_of(node: Node) -> str | None:

@@ -21,7 +21,7 @@ from loopwright.runtime.errors import LoopwrightError, NotBuilt
 
 # Hints to the hardware: they change no value.
 _ASKS_INDICES: Final = ("in_bounds",)  # of the numbers themselves, not of values of their types
-_NO_EFFECT: Final = ("prefetch", "start_profile_intrinsic", "end_profile_intrinsic")
+_NO_EFFECT: Final = ("prefetch", "start_profile_intrinsic", "end_profile_intrinsic", "compute_now")
 
 
 class Returned(Exception):

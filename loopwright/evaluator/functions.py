@@ -56,6 +56,7 @@ _FLOAT64: Final[dict[str, tuple[Function, Function]]] = {
     "erf": (math.erf, math.erf),
     "exp": (math.exp, np.exp),
     "exp2": (math.exp2, np.exp2),
+    "exp2_approx": (math.exp2, np.exp2),
     "exp10": (lambda x: math.pow(10.0, x), lambda x: np.power(10.0, x)),
     "log": (math.log, np.log),
     "log2": (math.log2, np.log2),

@@ -46,8 +46,8 @@ from loopwright.target.datatype import least_value
 
 # One float operand; integers are converted to float32 first.
 UNARY_FLOAT: Final = (
-    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp10 log log2 log10 log1p rsqrt sigmoid sin sinh sqrt "
-    "tan tanh"
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 exp2_approx exp10 log log2 log10 log1p rsqrt sigmoid sin "
+    "sinh sqrt tan tanh"
 ).split()
 # One operand; integers come back unchanged.
 ROUNDING: Final = "ceil floor nearbyint round trunc".split()
@@ -175,6 +175,8 @@ def _predicate(name: str) -> Callable[[object], Expr]:
 acos, acosh, asin, asinh, atan, atanh = map(_unary_float, "acos acosh asin asinh atan atanh".split())
 cos, cosh, sin, sinh, tan, tanh = map(_unary_float, "cos cosh sin sinh tan tanh".split())
 erf, exp, exp2, exp10, sigmoid = map(_unary_float, "erf exp exp2 exp10 sigmoid".split())
+# One instruction of a GPU, within 2 ulp; what is less than the least normal number may be 0.
+exp2_approx = _unary_float("exp2_approx")
 log, log2, log10, log1p, rsqrt, sqrt = map(_unary_float, "log log2 log10 log1p rsqrt sqrt".split())
 ceil, floor, nearbyint, round, trunc = map(_rounding, "ceil floor nearbyint round trunc".split())
 atan2, copysign, fmod, hypot, nextafter, power = map(_binary_float, "atan2 copysign fmod hypot nextafter pow".split())

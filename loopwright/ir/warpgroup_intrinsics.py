@@ -5,6 +5,7 @@
     T.wgmma(T.address_of(acc[0]), 128, "float16", T.address_of(A[0]), 128, 0, 1024, 0,
             "float16", T.address_of(B[0]), 128, 0, 1024, 0, k > 0)
     T.wgmma_commit()                            what was begun since the last call is a group
+    T.compute_now(x)                            x is computed here, beside the products that are under way
     T.wgmma_wait(0, T.address_of(acc[0]), 64)   all groups but the last 0 are done: accumulators and tiles are free
 
 `wgmma` is D[64, n] (+)= A[64, K] · B[K, n], where K is 32 bytes of the operands' type. A warpgroup is four warps whose
@@ -32,7 +33,8 @@ from loopwright.ir.op import CallEffect, Op, register_op
 from loopwright.runtime.dtype import FLOAT32, INT32, VOID, DataType
 
 WARPGROUP_INTRINSICS: Final = frozenset(
-    f"tir.{name}" for name in "wgmma_fence wgmma wgmma_commit wgmma_wait set_max_registers fence_proxy_async".split()
+    f"tir.{name}"
+    for name in "wgmma_fence wgmma wgmma_commit wgmma_wait compute_now set_max_registers fence_proxy_async".split()
 )
 SWIZZLES: Final = (0, 32, 64, 128)
 CORE_ROWS: Final = 8  # rows (columns of B) that follow each other at one pitch
@@ -221,6 +223,14 @@ def wgmma_wait(n: object, *accumulators: object) -> Expr:
     return Call(VOID, Op.get("tir.wgmma_wait"), args)
 
 
+def compute_now(value: object) -> Expr:
+    """A float32 is computed before what follows: an assembler may move arithmetic behind waits, where it takes time."""
+    args = as_exprs((value,))
+    if args[0].dtype is not FLOAT32:
+        raise _wrong("compute_now", "a float32", "value", args[0].dtype)
+    return Call(VOID, Op.get("tir.compute_now"), args)
+
+
 def set_max_registers(count: object, how: object) -> Expr:
     """This warpgroup gets more registers a thread ("inc", when others have given them back), or gives some ("dec")."""
     args = as_exprs((count, how))
@@ -236,4 +246,12 @@ def fence_proxy_async() -> Expr:
     return Call(VOID, Op.get("tir.fence_proxy_async"), ())
 
 
-__all__ = ["fence_proxy_async", "set_max_registers", "wgmma", "wgmma_commit", "wgmma_fence", "wgmma_wait"]
+__all__ = [
+    "compute_now",
+    "fence_proxy_async",
+    "set_max_registers",
+    "wgmma",
+    "wgmma_commit",
+    "wgmma_fence",
+    "wgmma_wait",
+]

@@ -8,9 +8,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.autosched import Machine
+from loopwright.autosched.attention import tiles as attention_tiles
 from loopwright.target import Target
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
-from loopwright.topi.nn import attention_tiles
 from loopwright.topi.nn.attention import _attention as meaning
 from loopwright.topi.nn.attention import attention
 from loopwright.topi.rounding import rounding_of

@@ -127,7 +127,7 @@ def test_loads(load, copies):
         (STORE, 1, "read"),
         ("for r, c in T.grid(8, 64):\n    if i * 8 + r < 64:\n        B[i * 8 + r, c] = S[r, c]", 1, "read"),
         ("for r, c in T.grid(8, 64):\n    if i * 8 + r < 20:\n        B[i * 8 + r, c] = S[r, c]", 0, ""),
-        ("if i % 2 == 0:\n" + indent(STORE, "    "), 0, ""),
+        ("if i % 2 == 0:\n" + indent(STORE, "    "), 1, "read"),
         ("for r, c in T.grid(8, 64):\n    B[i * 8 + r, c] = S[r, c] * T.float16(2)", 0, ""),
         # A later box may overwrite this one.
         (STORE.replace("i * 8", "i * 4"), 1, "all"),

@@ -132,7 +132,8 @@ class Accesses:
                 self.conflict(write, record, atom)
             elif record.done is not None and (write.done is None or write.event.kind == "group_copy"):
                 self.check_fence(write, record, atom, clock)
-        elif not record.is_write and space.is_shared and record.is_exact:
+        elif record.event.kind == "touch" and not record.is_write and space.is_shared and record.is_exact:
+            # A box may reach beyond its tensor, and a tile beyond the rows that count: what is there does not matter.
             element = self.element(space, atom)
             hint = "wait for who fills it, or fill all of it"
             raise NotOrdered(record.event.statement, element, None, record.text("it"), hint)

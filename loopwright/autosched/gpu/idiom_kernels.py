@@ -1,14 +1,22 @@
 """Idiom kernels: what rules leave as it is, because no step makes it, gets its kernels after everything is scheduled.
 
-Scans (`parallel_scan.py`, `column_scan.py`) and moments (`moments.py`). Both are read from the blocks alone, and all
-that these store is compared; no proof of a step follows values from lane to lane.
+Scans (`parallel_scan.py`, `column_scan.py`), moments (`moments.py`) and attention (`attention/`). They are read from
+the blocks alone, and all that these store is compared; no proof of a step follows values from lane to lane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from loopwright.autosched.attention import ATTENTION, declared_attention
 from loopwright.autosched.facts import loads_of
+from loopwright.autosched.gpu.attention import (
+    AttentionPlan,
+    AttentionShape,
+    attention_kernel,
+    attention_plan,
+    attention_shape,
+)
 from loopwright.autosched.gpu.column_scan import ColumnScan, column_scan, scan_columns
 from loopwright.autosched.gpu.machine import GpuMachine
 from loopwright.autosched.gpu.moments import Moments, is_worth_it, moments_by_parts, moments_of, nest_of_axes
@@ -56,6 +64,14 @@ def is_scan(block: Block) -> bool:
     return is_opaque and (scan_idiom(block.body) or column_scan(block.body)) is not None
 
 
+def attention_in(block: Block, machine: GpuMachine) -> tuple[AttentionShape, AttentionPlan] | None:
+    """The attention that a block computes, and the tiles of the kernel for it, if there is one."""
+    declared = declared_attention(block)
+    shape = None if declared is None else attention_shape(*declared)
+    plan = None if shape is None else attention_plan(shape, machine)
+    return None if shape is None or plan is None else (shape, plan)
+
+
 def moments_in(nests: Sequence[Stmt], machine: GpuMachine) -> Moments | None:
     """What three nests compute, where the kernels for it take less time than theirs."""
     parts = [part for part in map(nest_of_axes, nests) if part is not None]
@@ -73,6 +89,10 @@ class _Write(Rewriter):
             return block.with_(body=scan_rows(scan, self.machine))
         if isinstance(scan, ColumnScan):
             return block.with_(body=scan_columns(scan, self.machine))
+        attention = attention_in(block, self.machine)
+        if attention is not None:
+            rest = {key: value for key, value in block.annotations.items() if key != ATTENTION}
+            return block.with_(body=attention_kernel(*attention), annotations=rest)
         if not block.iter_vars and isinstance(block.body, SeqStmt):
             parts = self._with_moments(block.body.seq)
             if len(parts) < len(block.body.seq):

@@ -7,7 +7,7 @@ have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import Final
@@ -24,6 +24,7 @@ _CACHED: Final = 2.5  # how much faster than memory L2 is, about
 _CLOCK: Final = 1.4e9  # a second, where nobody says how much the GPU computes
 _MATRIX_FLOPS: Final = 4096.0  # a cycle, of the tensor cores of a multiprocessor, where no data sheet says: an H100's
 _LAUNCH: Final = 2.5e-6  # seconds from the start of a small kernel to the start of the next one in a stream
+_USUAL_BOARD: Final = "nvidia/nvidia-h200"  # of sm_90a
 
 
 @dataclass(frozen=True)
@@ -147,3 +148,15 @@ class GpuMachine:
 def blocks_for(work: int, each: int) -> int:
     """How many blocks that do `each` of it do all of the work."""
     return ceil(work / each)
+
+
+def with_figures(machine: GpuMachine) -> GpuMachine:
+    """The machine, with the figures of a usual board where only its architecture is known.
+
+    A block for each multiprocessor stays until all tiles are computed, so no fewer must be counted than there are.
+    """
+    if machine.gpu.name or machine.gpu.is_host:
+        return machine
+    usual = describe_gpu(_USUAL_BOARD)
+    names = ("multiprocessors", "l2_cache_bytes", "memory_bandwidth", "float32_flops", "float16_flops")
+    return GpuMachine(replace(machine.gpu, **{name: getattr(usual, name) for name in names}))

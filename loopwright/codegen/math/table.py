@@ -33,6 +33,7 @@ TAME_QUOTIENTS: Final = frozenset({("sigmoid", "float32"), ("tanh", "float32")})
 BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp", "float32"): exp.exp_float32,
     ("exp2", "float32"): exp.exp2_float32,
+    ("exp2_approx", "float32"): exp.exp2_float32,
     ("exp10", "float32"): exp.exp10_float32,
     ("log", "float32"): log.log_float32,
     ("log2", "float32"): log.log2_float32,
@@ -63,6 +64,7 @@ BODIES: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("tanh", "float64"): hyperbolic.tanh_float64,
     ("erf", "float64"): erf.erf_float64,
     ("exp2", "float64"): exp.exp2_float64,
+    ("exp2_approx", "float64"): exp.exp2_float64,
     ("exp10", "float64"): exp.exp10_float64,
     ("log2", "float64"): log.log2_float64,
     ("log10", "float64"): log.log10_float64,
@@ -106,6 +108,7 @@ DIVISIONS: Final = division_bodies()
 BODIES_AVX512: Final[dict[tuple[str, str], Callable[..., ir.Expr]]] = {
     ("exp", "float32"): exp.exp_float32_avx512,
     ("exp2", "float32"): exp.exp2_float32_avx512,
+    ("exp2_approx", "float32"): exp.exp2_float32_avx512,
     ("log", "float32"): log.log_float32_avx512,
     ("sigmoid", "float32"): hyperbolic.sigmoid_float32_avx512,
     ("log2", "float32"): log.log2_float32_avx512,

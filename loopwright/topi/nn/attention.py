@@ -7,7 +7,7 @@
 `layouts` says how query, key, value and the result lie: B the batch, H the head, S the place in the sequence, D the
 number in a head, which comes last. Keys and values may have fewer heads, each for several of the query's. The mask is
 added to the scores; it has four dimensions, each of the full size or 1, in the order of `mask_layout` (of "BHKQ" it is
-read fastest). The loops are in `attention_kernel.py`, their sizes in `attention_tiles.py`.
+read fastest). The loops are in `autosched/attention`.
 
 What is hidden still counts where it is no number: its weight is 0, and 0 times NaN or an infinite value is NaN. Its
 score counts where -inf is added to it (NaN stays NaN), and not where -inf is chosen in its place: `causal_by` and
@@ -22,12 +22,12 @@ from math import sqrt
 import numpy as np
 
 from loopwright import te
-from loopwright.ir import Buffer, Expr, Stmt, cast, const
+from loopwright.ir import Buffer, Expr, Stmt, const
 from loopwright.runtime.dtype import DataType
 from loopwright.target import Target
 from loopwright.te.tags import default_tag
 from loopwright.topi.errors import InvalidShapeError, UnsupportedLayout
-from loopwright.topi.parts.sizes import check_rank, check_same, known, simplify
+from loopwright.topi.parts.sizes import check_rank, check_same, known
 from loopwright.topi.registry import Sample, operator
 from loopwright.topi.rounding import rounded_sample
 from loopwright.topi.samples import real_numbers
@@ -136,7 +136,7 @@ def attention(
         raise InvalidShapeError(_OP, f"query, key and value are of types {kinds}", "give one floating type for all")
     if causal_by not in _WAYS:
         raise UnsupportedLayout(_OP, f"causal_by is {causal_by!r}", f"it is one of {', '.join(_WAYS)}")
-    group = _group(q["H"], k["H"])
+    _check_heads(q["H"], k["H"])
     result = {"B": q["B"], "H": q["H"], "S": q["S"], "D": v["D"]}
     if mask is not None:
         _check_mask(mask, mask_layout, {"B": q["B"], "H": q["H"], "Q": q["S"], "K": k["S"]})
@@ -146,38 +146,35 @@ def attention(
         built: te.Tensor = te.compute(shape, lambda *_: zero, name=_OP)
         return built
     total = "float64" if str(query.dtype) == "float64" else "float32"
-    index = query.shape[0].dtype
-    from loopwright.autosched.machine import Machine
-    from loopwright.topi.nn.attention_kernel import Attention, attention_body  # the machinery of schedules comes along
-    from loopwright.topi.nn.attention_tiles import choose_tiles
+    from loopwright.autosched.attention import ATTENTION, attention_body, attention_of, declaration, tiles
+    from loopwright.autosched.machine import Machine  # the machinery of schedules comes along
 
-    wanted = Attention(
-        _as_index(q["B"], index),
-        _as_index(q["H"], index),
-        _as_index(group, index),
-        _as_index(q["S"], index),
-        _as_index(k["S"], index),
-        depth,
-        width,
-        orders,
-        mask_layout,
-        1 / sqrt(max(depth, 1)) if scale is None else float(scale),
-        causal,
-        diagonal,
-        hidden_is_zero,
-        causal_by,
-        mask_selects,
-        DataType(total),
-    )
+    options = {
+        "mask_order": mask_layout,
+        "scale": 1 / sqrt(max(depth, 1)) if scale is None else float(scale),
+        "causal": causal,
+        "diagonal": diagonal,
+        "hidden_is_zero": hidden_is_zero,
+        "causal_by": causal_by,
+        "mask_selects": mask_selects,
+    }
+    wanted = attention_of([query.shape, key.shape, value.shape], orders, options, DataType(total))
     machine = Machine.of(Target.current(allow_none=True) or Target("llvm"))
-    tiles = choose_tiles(machine, total, known(q["B"] * q["H"]), known(q["S"]), known(k["S"]), depth, width)
+    all_heads = known(q["B"] * q["H"])
+    chosen = tiles.choose_tiles(machine, total, all_heads, known(q["S"]), known(k["S"]), depth, width)
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
-        return attention_body(wanted, tiles, ins, outs)
+        return attention_body(wanted, chosen, ins, outs)
 
     inputs = [query, key, value] + ([] if mask is None else [mask])
     result_tensor: te.Tensor = te.extern(
-        [shape], inputs, body, name=_OP, dtype=[str(query.dtype)], tag=default_tag(_OP)
+        [shape],
+        inputs,
+        body,
+        name=_OP,
+        dtype=[str(query.dtype)],
+        tag=default_tag(_OP),
+        attrs={ATTENTION: declaration(wanted, chosen)},
     )
     return result_tensor
 
@@ -202,24 +199,16 @@ def _check_mask(mask: te.Tensor, layout: str, sizes: dict[str, Expr]) -> None:
             check_same(_OP, f"dimension {letter}", ("the mask", own), ("the scores", sizes[letter]), "or 1 in the mask")
 
 
-def _group(heads: Expr, own: Expr) -> Expr:
-    """How many heads of queries share a head of keys."""
+def _check_heads(heads: Expr, own: Expr) -> None:
+    """Heads of queries share heads of keys, as many each."""
     some, all_ = known(own), known(heads)
     if some is None or all_ is None:
         check_same(_OP, "heads", ("the query", heads), ("the key", own))
-        return const(1, heads.dtype)
-    if some == 0 or all_ % some:
-        if all_ == 0:
-            return const(1, heads.dtype)
+    elif all_ and (some == 0 or all_ % some):
         raise InvalidShapeError(
             _OP, f"{all_} heads of the query cannot share {some} of the key", "make one a multiple of the other"
         )
-    return const(all_ // some, heads.dtype)
 
 
 def _is_float(tensor: te.Tensor) -> bool:
     return str(tensor.dtype) in ("float16", "bfloat16", "float32", "float64")
-
-
-def _as_index(size: Expr, dtype: DataType) -> Expr:
-    return simplify(cast(size, dtype))

@@ -349,7 +349,7 @@ def insert_barriers(func: PrimFunc) -> PrimFunc:
     func = hoist_shared_memory(func)
     steady = _read_by_all(func.body)
     program = accesses_of(func, steady=steady)
-    program.unknown = program.unknown - _known_to_engines_alone(func.body)
+    program.untold = program.untold - _known_to_engines_alone(func.body)
     return func.with_(body=_InsertBarriers(program, steady).visit(func.body))
 
 

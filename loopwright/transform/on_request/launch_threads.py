@@ -41,7 +41,7 @@ from loopwright.analysis.thread_axes import (
 )
 from loopwright.analysis.thread_extents import check_thread_extents
 from loopwright.analysis.thread_regions import Regions, write_regions
-from loopwright.analysis.warp_roles import Role, RoleThreads, role_of, role_threads
+from loopwright.analysis.warp_roles import SLOTS, Role, RoleThreads, block_threads, role_of, role_threads
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -222,7 +222,7 @@ class _Kernel:
         pre_order_visit(root, self._find)
         if self.roles:
             self.axes.setdefault(_ROLE_AXIS, Var(_ROLE_AXIS.replace(".", "_"), INT32))
-            self.extents[_ROLE_AXIS] = const(sum([mine.size for mine in self.roles.values()]))
+            self.extents[_ROLE_AXIS] = const(block_threads(root))
         self.grid: dict[str, int] = {}  # where blocks stay, the iterations along each axis of blocks
         if self.resident is not None:
             self._let_blocks_stay(root)
@@ -450,7 +450,8 @@ class _Inside(Rewriter):
             done *= kernel.grid[tag]
             self.numbers[tag] = rest if done == total else rest % kernel.grid[tag]
         turns = (total - 1 - kernel.axes[_BLOCK_AXIS]) // blocks + 1
-        return For(turn, const(0), turns, ForKind.SERIAL, self.bound(node, running))
+        kept = {key: value for key, value in node.annotations.items() if key == SLOTS} if isinstance(node, For) else {}
+        return For(turn, const(0), turns, ForKind.SERIAL, self.bound(node, running), annotations=kept)
 
     def iteration(self, node: For | AttrStmt, index: Expr, low: Expr, running: frozenset[str]) -> Stmt:
         """What a block or a thread does in iteration `index` of a loop, counted from 0."""

@@ -49,6 +49,7 @@ from loopwright.ir import (
     SeqStmt,
     Stmt,
     Var,
+    any_node,
     collect,
     collect_statements,
     const,
@@ -56,6 +57,7 @@ from loopwright.ir import (
     seq,
     substitute,
     uses_var,
+    variables_in,
 )
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.tensor_copy_intrinsics import (
@@ -184,20 +186,54 @@ class _Copies:
             return seq([self.written(part, is_of_warp) for part in statement.seq])
         if not isinstance(statement, IfThenElse) or statement.else_case is not None:
             return statement
-        if not Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
-            return statement
+        if Analyzer().can_prove_equal(_asked(statement.condition, self.thread), const(0)):
+            return seq(self._of_first(statement, _nests(statement), is_of_warp))
+        if self._is_alike(statement.condition):
+            return statement.with_(then_case=self.written(statement.then_case, is_of_warp))
+        return statement
+
+    def _of_first(self, choice: IfThenElse, nests: list[Stmt], is_of_warp: bool) -> list[Stmt]:
+        """What `choice` leaves to the first thread: copies of the warp, and what other lanes do not do."""
         parts: list[Stmt] = []
         alone: list[Stmt] = []  # what the first lane does, and other ones do not
-        for nest in _nests(statement):
-            box = self.copied(nest)
-            made = nest if box is None else self._nest(box)
-            if box is None or not is_of_warp:
-                alone.append(made)
+        for nest in nests:
+            if not is_of_warp or not self._has_copies(nest):
+                alone.append(self._alone(nest) if not is_of_warp else nest)
                 continue
             if alone:
-                parts.append(statement.with_(then_case=seq(alone)))
-            parts, alone = [*parts, made], []
-        return seq([*parts, statement.with_(then_case=seq(alone))] if alone else parts)
+                parts.append(choice.with_(then_case=seq(alone)))
+                alone = []
+            box = self.copied(nest)
+            if box is not None:
+                parts.append(self._nest(box))
+            else:
+                assert isinstance(nest, IfThenElse)
+                parts.append(nest.with_(then_case=seq(self._of_first(choice, _nests(nest), is_of_warp))))
+        return [*parts, choice.with_(then_case=seq(alone))] if alone else parts
+
+    def _has_copies(self, nest: Stmt) -> bool:
+        if self.copied(nest) is not None:
+            return True
+        return self._is_for_all(nest) and any([self._has_copies(inner) for inner in _nests(nest)])  # type: ignore[arg-type]
+
+    def _alone(self, nest: Stmt) -> Stmt:
+        """The nest of a thread that stores boxes itself."""
+        box = self.copied(nest)
+        if box is not None:
+            return self._nest(box)
+        if not self._is_for_all(nest):
+            return nest
+        assert isinstance(nest, IfThenElse)
+        return nest.with_(then_case=seq([self._alone(inner) for inner in _nests(nest)]))
+
+    def _is_for_all(self, nest: Stmt) -> bool:
+        """Whether it is under a condition that all threads answer alike."""
+        return isinstance(nest, IfThenElse) and nest.else_case is None and self._is_alike(nest.condition)
+
+    def _is_alike(self, condition: Expr) -> bool:
+        """Whether the condition is the same for all threads."""
+        own = set(variables_in(self.thread))
+        return not any_node(condition, lambda node: node in own or isinstance(node, (BufferLoad, Call)))
 
     def _nest(self, box: Box) -> Stmt:
         tensor = box.tensor

@@ -23,6 +23,7 @@ from loopwright.ir import (
     BufferStore,
     Cast,
     Expr,
+    FloatImm,
     For,
     ForKind,
     IntImm,
@@ -30,6 +31,7 @@ from loopwright.ir import (
     Range,
     Stmt,
     Var,
+    collect,
     collect_statements,
     const,
     structural_equal,
@@ -37,11 +39,13 @@ from loopwright.ir import (
     uses_var,
 )
 from loopwright.ir.intrinsics import address_of
-from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, wgmma, widths
+from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, is_in_registers, wgmma, widths
 
 WGMMA: Final = "wgmma"  # what such a loop is annotated with
 # Marks statements that come when all groups of products but the last so many are done.
 PENDING: Final = "pending_products"
+# Marks what says that tiles are free: when the groups before it that are not waited for are done.
+RELEASE: Final = "free_tiles"
 WARPGROUP: Final = 128  # threads of a warpgroup
 _TILE: Final = 64  # rows of D; elements of a row that runs along M or N
 _STEP: Final = 8  # columns of D from one pair of a thread to the next
@@ -52,7 +56,7 @@ class Differs(Exception):
 
 
 class Operand(NamedTuple):
-    """A or B in shared memory."""
+    """A or B in shared memory, or A in registers."""
 
     kind: str
     start: Expr  # its address
@@ -74,9 +78,14 @@ class WarpgroupProduct(NamedTuple):
     a: Operand
     b: Operand
 
-    def call(self) -> Expr:
-        arguments: list[Any] = [address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, 1]
+    def call(self, adds: Expr) -> Expr:
+        """The call; accumulators are stored to, and not added to, where `adds` is false."""
+        arguments: list[Any] = [address_of(self.accumulators), self.n, *self.a.arguments, *self.b.arguments, adds]
         return wgmma(*arguments)
+
+    def registers(self) -> list[Buffer]:
+        """The operands in registers."""
+        return [self.a.start.args[0].buffer] if is_in_registers(self.a.start) else []  # type: ignore[attr-defined]
 
 
 class _Loops(NamedTuple):
@@ -97,12 +106,6 @@ class _Loops(NamedTuple):
         return self.far, self.near, self.rows, self.columns, self.k, self.warp, self.row, self.column
 
 
-def accumulators_of_warpgroups(body: Stmt) -> frozenset[Var]:
-    """The memory to which warpgroups add products."""
-    stores = [_innermost(loop)[0] for loop in collect_statements(body, For) if core_of(loop) == WGMMA]
-    return frozenset([store.buffer.data for store in stores if store is not None])
-
-
 def shared_operands(loop: For) -> list[Buffer]:
     """The shared memory that a nest reads."""
     store, _ = _innermost(loop)
@@ -119,6 +122,15 @@ def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
     return result
 
 
+def uses_accumulators(body: Stmt) -> bool:
+    """Whether a statement does anything with accumulators but to add products to them."""
+    loops = [loop for loop in collect_statements(body, For) if core_of(loop) is not None]
+    inside = {id(node) for loop in loops for node in [*collect(loop, BufferLoad), *collect(loop, BufferStore)]}
+    added = {node.buffer.data for loop in loops for node in collect(loop, BufferStore)}
+    accesses: list[BufferLoad | BufferStore] = [*collect(body, BufferLoad), *collect(body, BufferStore)]
+    return any([access.buffer.data in added and id(access) not in inside for access in accesses])
+
+
 def swizzle_of(buffer: Buffer) -> int:
     """The swizzle of a tile whose rows lie in the last dimension; 0 where there is none for its rows."""
     last = buffer.shape[-1]
@@ -126,10 +138,53 @@ def swizzle_of(buffer: Buffer) -> int:
     return bytes if bytes in (32, 64, 128) and not buffer.strides else 0
 
 
-def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct:
+def thread_axes(threads: Mapping[Var, int], facts: Analyzer) -> tuple[dict[Var, Expr], list[Var]]:
+    """The number of a thread along each axis, in terms of its warpgroup, warp, quad and lane of that; and these."""
+    group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
+    for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
+        facts.bind(var, Range(0, extent))
+    axes = _axes_of(group * WARPGROUP + warp * 32 + row * 4 + column, threads)
+    return {var: facts.simplify(value) for var, value in axes.items()}, [group, warp, row, column]
+
+
+def clears_accumulators(statement: For, loop: For) -> Var | None:
+    """The accumulators of a nest of one product, where a statement sets all of them to 0."""
+    products = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
+    store, loops = _innermost(statement)
+    added, _ = _innermost(products[0])
+    if store is None or added is None or len(products) > 1 or store.buffer is not added.buffer:
+        return None
+    if not isinstance(store.value, (IntImm, FloatImm)) or store.value.value != 0:
+        return None
+    variables = [inner.loop_var for inner in loops]
+    linear = linear_coefficients(Analyzer().simplify(flat_index(store.buffer, store.indices)), variables)
+    if linear is None or not isinstance(linear[1], IntImm) or linear[1].value != 0:
+        return None
+    size = 1
+    digits = [(step.value, _extent(inner)) for step, inner in zip(linear[0], loops) if isinstance(step, IntImm)]
+    for step, extent in sorted([digit for digit in digits if digit[1] > 1]):
+        if step != size:
+            return None
+        size *= extent
+    whole = 1
+    for dimension in store.buffer.shape:
+        whole *= dimension.value if isinstance(dimension, IntImm) else 0
+    pairs = products[0].extent
+    is_all = isinstance(pairs, IntImm) and size == whole == 4 * pairs.value
+    return store.buffer.data if is_all and len(digits) == len(loops) else None
+
+
+def warpgroup_product(
+    loop: For,
+    threads: Mapping[Var, int],
+    around: Sequence[For] = (),
+    registers: Mapping[Var, Buffer] | None = None,
+) -> WarpgroupProduct:
     """The `wgmma` that the nest is for the warpgroup of a thread; raises Differs where it is none.
 
-    `threads` are the axes of the block's threads, the fastest first, and how many there are along each.
+    It stands in the loops `around` it. `registers` are those of operands that are not in shared memory, by the memory
+    that they are in the program. `threads` are the axes of the block's threads, the fastest first, and how many there
+    are along each.
     """
     store, loops = _innermost(loop)
     if store is None:
@@ -137,14 +192,11 @@ def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct
     sides = _sides(store)
     if sides is None:
         raise Differs("it does not add a product of two loads to what it stores")
+    registers = registers or {}
     facts = Analyzer()
-    for inner in loops:
+    for inner in (*around, *loops):
         facts.bind(inner.loop_var, Range.from_min_extent(inner.min, inner.extent))
-    group, warp, row, column = [Var(name, "int32") for name in ("group", "warp", "row", "column")]
-    for var, extent in ((group, 16), (warp, 4), (row, 8), (column, 4)):
-        facts.bind(var, Range(0, extent))
-    axes = _axes_of(group * WARPGROUP + warp * 32 + row * 4 + column, threads)
-    axes = {var: facts.simplify(value) for var, value in axes.items()}
+    axes, (group, warp, row, column) = thread_axes(threads, facts)
     counted = _counted(store, loops, axes, (warp, row, column), facts)
     pairs = next(inner for inner in loops if inner.loop_var is counted.pairs)
     n = _extent(pairs) * _STEP
@@ -170,8 +222,12 @@ def warpgroup_product(loop: For, threads: Mapping[Var, int]) -> WarpgroupProduct
         raise Differs(f"it adds up {store.buffer.dtype}, and of {kinds[0]} tensor cores add up {kind.accumulator}")
     outer_a = {counted.rows: 8, counted.warp: 16, counted.row: 1}
     outer_b = {counted.far: _TILE, counted.near: 8, counted.column: 2, counted.columns: 1}
+    if b.buffer.data in registers:
+        raise Differs(f"{b.buffer.name}, which multiplies from the right, is stored by threads")
     operands = [
-        _operand(side, name, kind, outer, named, first, counted, facts)
+        _in_registers(side, name, registers[side.buffer.data], named, counted, group, facts)
+        if side.buffer.data in registers
+        else _operand(side, name, kind, outer, named, first, counted, facts)
         for side, name, outer in ((a, kinds[0], outer_a), (b, kinds[1], outer_b))
     ]
     start = [Analyzer().simplify(substitute(index, first)) for index in store.indices]
@@ -230,7 +286,7 @@ def _counted(
     store: BufferStore, loops: Sequence[For], named: dict[Var, Expr], lanes: tuple[Var, ...], facts: Analyzer
 ) -> _Loops:
     """What each loop counts, as its accumulators lie: from the same place on in all threads of a warpgroup."""
-    flat = facts.simplify(substitute(_flat(store.buffer, store.indices), named))
+    flat = facts.simplify(substitute(flat_index(store.buffer, store.indices), named))
     variables = [loop.loop_var for loop in loops]
     linear = linear_coefficients(flat, variables, facts)
     steps = [step.value if isinstance(step, IntImm) else None for step in linear[0]] if linear is not None else []
@@ -288,10 +344,38 @@ def _operand(
     raise Differs(f"{buffer.name} does not lie in shared memory as tensor cores read it: in {rows}")
 
 
+def _in_registers(
+    side: BufferLoad,
+    name: str,
+    registers: Buffer,
+    named: dict[Var, Expr],
+    counted: _Loops,
+    group: Var,
+    facts: Analyzer,
+) -> Operand:
+    """A where every thread has its share of it: 8 elements of each 16 columns."""
+    moved = _moves(side, named, counted, facts)
+    pitch = side.buffer.shape[-1].value if isinstance(side.buffer.shape[-1], IntImm) else 0
+    wanted = {counted.rows: 8 * pitch, counted.warp: 16 * pitch, counted.row: pitch, counted.k: 1}
+    first = {var: const(0, var.dtype) for var in counted.counted}
+    indices = tuple([substitute(index, {**named}) for index in side.indices])
+    flat = facts.simplify(substitute(flat_index(side.buffer, indices), first))
+    linear = linear_coefficients(flat, [group], facts)
+    is_first_row = linear is not None and facts.can_prove(linear[1] < pitch) and facts.can_prove(linear[1] >= 0)
+    is_whole = linear is not None and facts.can_prove_equal(linear[1] % 16, 0)
+    steps = linear[0][0].value if linear is not None and isinstance(linear[0][0], IntImm) else 0
+    if not all([moved[var] == wanted.get(var, 0) for var in counted.counted]) or side.buffer.dtype.nbytes != 2:
+        raise Differs(f"{side.buffer.name} is not multiplied as threads have stored it")
+    if linear is None or steps != _TILE * pitch or not (is_first_row and is_whole):
+        raise Differs(f"{side.buffer.name} is not multiplied by the rows of a warpgroup and 16 columns each")
+    start = facts.simplify(linear[1] // 2)
+    return Operand(name, address_of(BufferLoad(registers, (start,))), 0, 0, 0, False)
+
+
 def _moves(side: BufferLoad, named: dict[Var, Expr], counted: _Loops, facts: Analyzer) -> dict[Var, int]:
     """How far an operand moves in memory with each of the variables, in elements."""
     indices = [facts.simplify(substitute(index, named)) for index in side.indices]
-    flat = facts.simplify(_flat(side.buffer, tuple(indices)))
+    flat = facts.simplify(flat_index(side.buffer, tuple(indices)))
     variables = list(counted.counted)
     linear = linear_coefficients(flat, variables, facts)
     steps = [step.value for step in linear[0] if isinstance(step, IntImm)] if linear is not None else []
@@ -307,7 +391,8 @@ def _kind_of(side: BufferLoad) -> str:
     return name
 
 
-def _flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+def flat_index(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """The element of the memory behind a buffer."""
     result: Expr = const(0)
     for index, stride in zip(indices, buffer.effective_strides(), strict=True):
         result = result + index * stride

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from loopwright.analysis.thread_axes import is_of_block, scope_of
-from loopwright.analysis.warp_roles import STAGES, Role, core_of, role_of, stages_of
+from loopwright.analysis.warp_roles import REGISTERS, STAGES, Role, role_of, stages_of
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -27,13 +26,11 @@ from loopwright.ir import (
     IfThenElse,
     IntImm,
     LetStmt,
-    Rewriter,
     SeqStmt,
     Stmt,
     StringImm,
     Var,
     collect,
-    collect_statements,
     const,
     decl_buffer,
     seq,
@@ -47,28 +44,28 @@ from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.tensor_copies import stored_boxes, with_tensor_copies, with_tensor_stores
 from loopwright.transform.parts.warpgroup_products import (
     PENDING,
-    accumulators_of_warpgroups,
     swizzle_of,
     tiles_of_warpgroups,
+    uses_accumulators,
 )
 from loopwright.transform.warp_roles.errors import CannotSpecialize
-from loopwright.transform.warp_roles.part import Around, Part, buffers_in
-from loopwright.transform.warp_roles.places import after_last, before_first
-
-LANES: Final = 32  # of a warp, where there are such barriers
+from loopwright.transform.warp_roles.kernel import Kernel
+from loopwright.transform.warp_roles.part import Part, buffers_in, check_is_seen_once
+from loopwright.transform.warp_roles.places import after_last, before_first, release
+from loopwright.transform.warp_roles.slots import LANES, in_slots, next_turn, turns
 
 
 class RoleLoop:
     """One loop of roles of a nest."""
 
-    def __init__(self, loop: For, nest: Around) -> None:
+    def __init__(self, loop: For, kernel: Kernel) -> None:
         stages = stages_of(loop)
         assert stages is not None
         if stages < 1:
             raise CannotSpecialize(f"the loop has {stages} stages", loop, "give it one at least")
         if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             raise CannotSpecialize(f"the loop of roles is {loop.kind.name.lower()}", loop, "make it a serial loop")
-        self.loop, self.stages, self.nest = loop, stages, nest
+        self.loop, self.stages, self.kernel = loop, stages, kernel
         self.allocations: list[Allocate | DeclBuffer] = []
         body: Stmt = loop.body
         while isinstance(body, (Allocate, DeclBuffer)):
@@ -79,7 +76,7 @@ class RoleLoop:
         for role in roles:
             if roles.count(role) > 1:
                 raise CannotSpecialize(f"there are two parts of role {role.name}", loop, "make them one")
-        self.parts = [nest.part(*item) for item in zip(items, roles, strict=True)]
+        self.parts = [kernel.part(*item) for item in zip(items, roles, strict=True)]
         self.own = {item.buffer_var for item in self.allocations if isinstance(item, Allocate)}
         self.staged: dict[Var, Part] = {}  # memory that roles hand on → who fills it
         self.in_slots: dict[Buffer, Buffer] = {}
@@ -109,14 +106,7 @@ class RoleLoop:
         if data not in self.own or not is_of_block(scope_of(data)):
             hint = f"allocate {data.name} in the loop, in shared memory"
             raise CannotSpecialize(f"{problem}, and it is no shared memory of an iteration", users[0].node, hint)
-        buffers = dict.fromkeys([buffer for part in users for buffer in buffers_in(part.body) if buffer.data is data])
-        if len(buffers) > 1:
-            names = ", ".join([buffer.name for buffer in buffers])
-            raise CannotSpecialize(f"{problem}, and it is seen as {names}", users[0].node, "use one buffer for it")
-        (buffer,) = buffers or [None]
-        if buffer is None or buffer.strides or any([data in part.pointers for part in users]):
-            what = "has strides" if buffer is not None and buffer.strides else "is known by its address"
-            raise CannotSpecialize(f"{problem}, and it {what}", users[0].node, "use a buffer without strides")
+        check_is_seen_once(data, users, problem)
         self.staged[data] = users[0]
 
     def _handed(self, writer: Part) -> frozenset[Var]:
@@ -169,6 +159,10 @@ class RoleLoop:
         memory = self.barriers
         return Allocate(memory.data, memory.dtype, memory.shape, const(True), DeclBuffer(memory, body))
 
+    def _staged_buffers(self) -> dict[Buffer, Buffer]:
+        buffers = [item.buffer for item in self.allocations if isinstance(item, DeclBuffer)]
+        return {buffer: self._staged_buffer(buffer) for buffer in buffers if buffer.data in self.staged}
+
     def _staged_buffer(self, buffer: Buffer) -> Buffer:
         result = self.in_slots.get(buffer)
         if result is None:
@@ -176,9 +170,14 @@ class RoleLoop:
         return result
 
     @cached_property
+    def read_by_cores(self) -> Mapping[Var, Buffer]:
+        """Tiles of tensor cores."""
+        return tiles_of_warpgroups(self.loop)
+
+    @cached_property
     def swizzles(self) -> Mapping[Var, int]:
         """Memory that tensor cores read, or of which boxes are stored, and in how many bytes its lines are swizzled."""
-        tiles = tiles_of_warpgroups(self.loop)
+        tiles = dict(self.read_by_cores)
         for part in self.parts:
             lines = {buffer.data: swizzle_of(buffer) for buffer in buffers_in(part.body) if buffer.data in self.staged}
             tiles |= stored_boxes(part.body, frozenset(self.staged), lines)
@@ -187,7 +186,7 @@ class RoleLoop:
     @cached_property
     def read_by_engines(self) -> frozenset[Var]:
         """Memory that is read asynchronously."""
-        tiles = tiles_of_warpgroups(self.loop)
+        tiles = dict(self.read_by_cores)
         for part in self.parts:
             tiles |= stored_boxes(part.body, frozenset(self.staged), self.swizzles)
         return frozenset(tiles)
@@ -198,7 +197,7 @@ class RoleLoop:
         return None if part is None else self._of_part(part)
 
     def _of_part(self, part: Part) -> Stmt:
-        i, begin = self.loop.loop_var, self.nest.threads[part.role.name].begin
+        i, begin = self.loop.loop_var, self.kernel.threads[part.role.name].begin
         slot: Expr = i % self.stages
         phase: Expr = (i // self.stages % 2).astype("int32")
         counted = (Var("slot", "int32"), Var("phase", "int32"))
@@ -206,21 +205,21 @@ class RoleLoop:
         if is_counted:
             slot, phase = counted
         is_late, behind = is_counted and self._is_late(part), list[Stmt]()
-        first = self.nest.thread - begin if begin else self.nest.thread
+        first = self.kernel.thread - begin if begin else self.kernel.thread
         handed, swizzles = self._handed(part), self.swizzles
         body = part.body
         if part.role.threads == LANES:
-            sources, around = frozenset(self.staged) - handed, [*self.nest.loops_around(self.loop), self.loop]
-            stores = with_tensor_stores(body, sources, self.nest.accessed_once, first, swizzles, around)
-            self.nest.launch.maps += stores.maps
+            sources, around = frozenset(self.staged) - handed, [*self.kernel.loops_around(self.loop), self.loop]
+            stores = with_tensor_stores(body, sources, self.kernel.accessed_once, first, swizzles, around)
+            self.kernel.launch.maps += stores.maps
             body = stores.statement
         if handed:
             full = self._barrier(self.numbers["full", part.role.name], slot)
             if part.role.threads == LANES:
-                copies = with_tensor_copies(body, handed, self.nest.stored, first, swizzles, full)
-                self.nest.launch.maps += copies.maps
+                copies = with_tensor_copies(body, handed, self.kernel.stored, first, swizzles, full)
+                self.kernel.launch.maps += copies.maps
                 in_lines = handed - {data for data, bytes in swizzles.items() if bytes}  # bulk copies know no swizzle
-                body = with_bulk_copies(copies.statement, in_lines, self.nest.stored, self.nest.thread, begin, full)
+                body = with_bulk_copies(copies.statement, in_lines, self.kernel.stored, self.kernel.thread, begin, full)
             arrive: Stmt = Evaluate(mbarrier_arrive(full))
             plain = {store.buffer.data for store in collect(body, BufferStore)} & handed
             if plain & self.read_by_engines:
@@ -238,18 +237,19 @@ class RoleLoop:
                 body = seq([body, self._late(empty, slot)])
                 behind.append(self._at_end(empty, slot))
             else:
-                body = after_last(body, taken, Evaluate(mbarrier_arrive(empty)))
+                is_tile = any([data in taken for data in self.read_by_cores])
+                body = after_last(body, taken, release(empty, is_tile))
             body = before_first(body, taken, Evaluate(mbarrier_wait(full, phase)))
-        body = _InSlots(self.staged, slot, self).visit(body)
+        body = in_slots(body, self._staged_buffers(), slot)
         for item in reversed(self.allocations):
             data = item.buffer_var if isinstance(item, Allocate) else item.buffer.data
             if data not in self.staged and data in part.touches:
                 body = item.with_(body=body)
         if is_counted:
-            body = seq([body, self._next_turn(slot, phase)])
+            body = seq([body, next_turn(self.turn, self.stages, slot, phase)])
             for k, var in reversed(list(enumerate(counted))):
                 body = LetStmt(var, BufferLoad(self.turn, (const(k),)), body)
-        annotations = {key: value for key, value in self.loop.annotations.items() if key != STAGES}
+        annotations = {key: value for key, value in self.loop.annotations.items() if key not in (STAGES, REGISTERS)}
         return seq([self.loop.with_(body=body, annotations=annotations), *behind])
 
     # --- turns ------------------------------------------------------------------------------------------------------
@@ -257,19 +257,11 @@ class RoleLoop:
     @property
     def is_counted(self) -> bool:
         """Whether iterations are counted through loops around this one."""
-        return self.nest.body is not self.loop
+        return self.kernel.body is not self.loop
 
     def counted(self, body: Stmt) -> Stmt:
         """What a role runs, under the memory in which it counts iterations."""
-        turn = self.turn
-        zeros = [BufferStore(turn, const(0), (const(k),)) for k in range(2)]
-        whole: Stmt = DeclBuffer(turn, seq([*zeros, body]))
-        return Allocate(turn.data, turn.dtype, turn.shape, const(True), whole)
-
-    def _next_turn(self, slot: Expr, phase: Expr) -> Stmt:
-        is_last = slot.equal(self.stages - 1)
-        values = if_then_else(is_last, const(0), slot + 1), if_then_else(is_last, 1 - phase, phase)
-        return seq([BufferStore(self.turn, value, (const(k),)) for k, value in enumerate(values)])
+        return turns(self.turn, body)
 
     def _is_late(self, part: Part) -> bool:
         """Whether tiles may be free one iteration later: tensor cores then go on without a break.
@@ -277,13 +269,8 @@ class RoleLoop:
         Nothing else touches the accumulators meanwhile.
         """
         has_iterations = isinstance(self.loop.extent, IntImm) and self.loop.extent.value > 0
-        if self.stages < 2 or not has_iterations or not tiles_of_warpgroups(part.body):
-            return False
-        nests = [loop for loop in collect_statements(part.body, For) if core_of(loop) is not None]
-        added = [buffer for nest in nests for buffer in buffers_in(nest)]
-        accumulators = accumulators_of_warpgroups(part.body)
-        counts = [sum([buffer.data in accumulators for buffer in each]) for each in (buffers_in(part.body), added)]
-        return counts[0] == counts[1]
+        is_open = bool(tiles_of_warpgroups(part.body)) and not uses_accumulators(part.body)
+        return self.stages > 1 and has_iterations and is_open
 
     def _late(self, empty: Expr, slot: Expr) -> Stmt:
         """The slot of the iteration before is free when its group of multiplications is done."""
@@ -298,24 +285,3 @@ class RoleLoop:
         before = if_then_else(following.equal(0), const(self.stages - 1), following - 1)
         arrive = Evaluate(mbarrier_arrive(substitute(empty, {slot: before})))  # type: ignore[dict-item]
         return AttrStmt(StringImm(""), PENDING, const(0), arrive)
-
-
-class _InSlots(Rewriter):
-    """Accesses of memory that roles hand on go to the slot of the iteration."""
-
-    def __init__(self, staged: Mapping[Var, Part], slot: Expr, loop: RoleLoop) -> None:
-        self.staged, self.slot, self.loop = staged, slot, loop
-
-    def visit_BufferLoad(self, load: BufferLoad) -> Expr:
-        if load.buffer.data not in self.staged or len(load.indices) != len(load.buffer.shape):
-            return self.rebuild(load)
-        indices = tuple([self.visit(index) for index in load.indices])
-        buffer = self.loop._staged_buffer(load.buffer)
-        return BufferLoad._make(buffer, (self.slot, *indices), span=load.span)
-
-    def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        if store.buffer.data not in self.staged:
-            return self.rebuild(store)
-        indices = tuple([self.visit(index) for index in store.indices])
-        buffer = self.loop._staged_buffer(store.buffer)
-        return BufferStore(buffer, self.visit(store.value), (self.slot, *indices), span=store.span)

@@ -13,11 +13,19 @@ come there, so that all roles run the same iterations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from typing import Any, Final
+from typing import Any
 
-from loopwright.analysis.thread_axes import axis_of, barrier, is_barrier, tag_of
-from loopwright.analysis.warp_roles import ROLE, STAGES, Role, has_roles, role_of, role_threads, stages_of
+from loopwright.analysis.thread_axes import barrier
+from loopwright.analysis.warp_roles import (
+    ROLE,
+    SLOTS,
+    STAGES,
+    has_roles,
+    registers_of,
+    role_of,
+    slots_of,
+    stages_of,
+)
 from loopwright.ir import (
     Allocate,
     AttrStmt,
@@ -29,28 +37,27 @@ from loopwright.ir import (
     For,
     ForKind,
     IfThenElse,
-    IntImm,
     LetStmt,
     Node,
     SeqStmt,
     Stmt,
     StringImm,
+    Var,
     any_node,
     any_statement,
     collect_statements,
     const,
-    logical_and,
     seq,
-    structural_equal,
 )
 from loopwright.transform.parts.clone_definitions import clone_definitions
 from loopwright.transform.parts.statements import StmtRewriter
+from loopwright.transform.warp_roles.around import Around, is_met
 from loopwright.transform.warp_roles.errors import CannotSpecialize
+from loopwright.transform.warp_roles.kernel import Kernel, Launch
 from loopwright.transform.warp_roles.loop import RoleLoop
-from loopwright.transform.warp_roles.part import Launch, Part, accessed_once, memory_of, stored_in, tickets_in
+from loopwright.transform.warp_roles.part import Part, tickets_in
 from loopwright.transform.warp_roles.places import uses_memory
-
-_ROLES: Final = 15  # a barrier for the threads of each, beside that of the block
+from loopwright.transform.warp_roles.registers import MovedRegisters, moved_registers
 
 
 def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:
@@ -85,7 +92,7 @@ def _nest_of(body: Stmt, loops: list[For]) -> tuple[Stmt, tuple[Sequence[Stmt], 
 
     A statement, and its parts: what comes before the nest, the nest, and what comes behind it.
     """
-    while body not in loops:
+    while body not in loops and not (isinstance(body, Allocate) and is_met(body)):
         if isinstance(body, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
             body = body.body
             continue
@@ -103,55 +110,20 @@ class Nest:
     """The nest of one kernel."""
 
     def __init__(self, body: Stmt, loops: list[For], launch: Launch, may_alias: bool) -> None:
-        self.body, self.launch = body, launch
-        self.thread, self.of_block = axis_of(launch.threads[0]).var, launch.threads[0].value
-        self.stored = stored_in(launch.kernel.body, may_alias)
-        self.accessed_once = accessed_once(launch.kernel.body, may_alias)
-        self.threads = role_threads(launch.kernel.body)
+        self.body = body
+        self.kernel = Kernel(body, launch, may_alias)
+        self.threads, self.thread = self.kernel.threads, self.kernel.thread
         self.beside: list[Part] = []  # what roles do outside loops of roles
-        self.loops = {loop: RoleLoop(loop, self) for loop in loops}
-        self._check_threads(loops[0])
+        self.loops = {loop: RoleLoop(loop, self.kernel) for loop in loops}
+        self.kernel.check_threads(loops[0])
         self._find_beside(body)
+        self.around: dict[Var, Around] = {}  # memory that is handed on beside loops of roles
+        self._find_around(body, 1)
         self._check_memory()
         for loop in self.loops.values():
             loop.make_barriers()
 
-    def _check_threads(self, at: For) -> None:
-        """Raise CannotSpecialize where the threads of the block are not those of the roles."""
-        if len(self.threads) > _ROLES:
-            raise CannotSpecialize(f"the loop has {len(self.threads)} roles, and may have {_ROLES}", at)
-        axes = [tag_of(axis) for axis in self.launch.threads]
-        if axes != ["threadIdx.x"]:
-            problem = f"the block has threads along {', '.join(axes)}, and those of roles lie along threadIdx.x"
-            raise CannotSpecialize(problem, at)
-        count = sum([mine.size for mine in self.threads.values()])
-        if not isinstance(self.of_block, IntImm) or self.of_block.value != count:
-            problem = f"the block has {self.of_block} threads, and its roles {count}"
-            raise CannotSpecialize(problem, at, "make each loop of roles a kernel of its own")
-
     # --- parts ------------------------------------------------------------------------------------------------------
-
-    def part(self, statement: Stmt, role: Role) -> Part:
-        """What a role does, without the condition that a thread is one of its."""
-        assert isinstance(statement, AttrStmt)
-        body, mine = statement.body, self.threads[role.name]
-        end, last = mine.begin + mine.size, sum([each.size for each in self.threads.values()])
-        within = [self.thread >= mine.begin] if mine.begin > 0 else []
-        if end < last:
-            within.append(self.thread < end)
-        if within:
-            condition = reduce(logical_and, within)
-            is_asked = isinstance(body, IfThenElse) and structural_equal(body.condition, condition)
-            if not (isinstance(body, IfThenElse) and is_asked and body.else_case is None):
-                threads = f"{mine.begin} to {end - 1}"
-                problem = f"role {role.name} is not under the condition that a thread is one of {threads}"
-                raise CannotSpecialize(problem, statement, "let launch_threads write it")
-            body = body.then_case
-        if any_statement(body, is_barrier):
-            problem = f"a barrier of the block stands in role {role.name}"
-            hint = "leave it away: threads of one role meet by themselves, and lanes of a warp reduce by shuffles"
-            raise CannotSpecialize(problem, statement, hint)
-        return Part(role, statement, body, *memory_of(body))
 
     def _find_beside(self, statement: Stmt) -> None:
         if isinstance(statement, For) and statement in self.loops:
@@ -160,7 +132,7 @@ class Nest:
         if not has_roles(statement):
             raise CannotSpecialize("a statement stands beside the roles of the nest", statement, "make it part of one")
         if role is not None:
-            self.beside.append(self.part(statement, role))
+            self.beside.append(self.kernel.part(statement, role))
         elif isinstance(statement, SeqStmt):
             for item in statement.seq:
                 self._find_beside(item)
@@ -188,13 +160,31 @@ class Nest:
             problem = f"{expr} around the loop of roles is not the same for all threads, whenever they come there"
             raise CannotSpecialize(problem, at, "let it depend on the block and on loops around it alone")
 
-    def loops_around(self, loop: For) -> list[For]:
-        """The loops of the nest around one of its loops of roles, outermost first."""
-        return [
-            outer
-            for outer in collect_statements(self.body, For)
-            if outer is not loop and any_statement(outer, lambda node: node is loop)
-        ]
+    def _find_around(self, statement: Stmt, slots: int) -> None:
+        """Memory that is allocated in the nest and that roles hand on there."""
+        if (isinstance(statement, For) and statement in self.loops) or role_of(statement) is not None:
+            return
+        if isinstance(statement, SeqStmt):
+            for item in statement.seq:
+                self._find_around(item, slots)
+        elif isinstance(statement, IfThenElse):
+            for case in (statement.then_case, statement.else_case):
+                if case is not None:
+                    self._find_around(case, slots)
+        elif isinstance(statement, (For, LetStmt, Allocate, DeclBuffer)):
+            if isinstance(statement, For):
+                slots = slots_of(statement) or 1
+            if isinstance(statement, Allocate) and is_met(statement):
+                users = [part for part in self._everything() if statement.buffer_var in part.touches]
+                if any([statement.buffer_var in part.writes for part in users]):
+                    self.around[statement.buffer_var] = Around(statement, slots, self.kernel, users, self.beside)
+            self._find_around(statement.body, slots)
+
+    def _everything(self) -> list[Part]:
+        """What all roles do, in the order of the text."""
+        parts = {part.node: part for loop in self.loops.values() for part in loop.parts}
+        parts |= {part.node: part for part in self.beside}
+        return [parts[node] for node in dict.fromkeys(collect_statements(self.body, AttrStmt)) if node in parts]
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
@@ -210,7 +200,7 @@ class Nest:
         for data in dict.fromkeys([data for part in everything for data in part.touches]):
             users = [part for part in everything if data in part.touches]
             writers = [part for part in users if data in part.writes]
-            if len({part.role for part in users}) < 2 or not writers:
+            if len({part.role for part in users}) < 2 or not writers or data in self.around:
                 continue
             who, others = writers[0], ", ".join([part.role.name for part in users if part is not writers[0]])
             problem = f"role {who.role.name} writes {data.name}, which role {others} touches as well"
@@ -224,51 +214,78 @@ class Nest:
 
     def specialized(self) -> Stmt:
         chain: Stmt | None = None
-        loops = list(self.loops.values())
+        loops, around = list(self.loops.values()), list(self.around.values())
+        moved = self._moved_registers()
         for name, threads in sorted(self.threads.items(), key=lambda item: -item[1].begin):
-            mine = self._projected(self.body, name)
+            mine = self.projected(self.body, name)
             assert mine is not None
             for loop in reversed(loops):
                 if loop.is_counted and any([part.role.name == name for part in loop.parts]):
                     mine = loop.counted(mine)
+            for part in reversed(around):
+                if part.is_for(name):
+                    mine = part.counted(mine)
             mine = clone_definitions(mine)
             if len(self.threads) > 1:
                 mine = AttrStmt(StringImm(name), ROLE, const(threads.size), mine)
             end = threads.begin + threads.size
-            chain = mine if chain is None else IfThenElse(self.thread < end, mine, chain)
+            if moved is not None and threads.in_groups:
+                if end == moved.threads:
+                    chain = moved.fewer if chain is None else seq([moved.fewer, chain])
+                mine = seq([moved.more, mine])
+            chain = mine if chain is None and end == self.kernel.size else IfThenElse(self.thread < end, mine, chain)
         assert chain is not None
-        inits = [statement for loop in loops for statement in loop.init()]
+        memory: list[RoleLoop | Around] = [*loops, *around]
+        inits = [statement for part in memory for statement in part.init()]
         result = seq([IfThenElse(self.thread.equal(0), seq(inits)), barrier(), chain]) if inits else chain
-        for loop in reversed(loops):
-            result = loop.allocated(result)
+        for each in reversed(memory):
+            result = each.allocated(result)
         return result
 
-    def _projected(self, statement: Stmt, name: str) -> Stmt | None:
+    def _moved_registers(self) -> MovedRegisters | None:
+        loop = next((loop for loop in self.loops if registers_of(loop) is not None), None)
+        return None if loop is None else moved_registers(loop, self.threads, self.kernel.size)
+
+    def projected(self, statement: Stmt, name: str) -> Stmt | None:
         """What one role does of the nest."""
         if isinstance(statement, For) and statement in self.loops:
             return self.loops[statement].of_role(name)
         if role_of(statement) is not None:
-            return next((part.body for part in self.beside if part.node is statement and part.role.name == name), None)
+            mine = next((part for part in self.beside if part.node is statement and part.role.name == name), None)
+            return None if mine is None else self._filling(mine)
         if isinstance(statement, SeqStmt):
-            items = [self._projected(item, name) for item in statement.seq]
+            items = [self.projected(item, name) for item in statement.seq]
             kept = [item for item in items if item is not None]
             return seq(kept) if kept else None
         if isinstance(statement, IfThenElse):
-            then_case = self._projected(statement.then_case, name)
-            other = None if statement.else_case is None else self._projected(statement.else_case, name)
+            then_case = self.projected(statement.then_case, name)
+            other = None if statement.else_case is None else self.projected(statement.else_case, name)
             if then_case is None and other is None:
                 return None
             nothing = Evaluate(const(0))
             return statement.with_(then_case=nothing if then_case is None else then_case, else_case=other)
         assert isinstance(statement, (For, LetStmt, Allocate, DeclBuffer))
-        body = self._projected(statement.body, name)
-        if body is None:
-            return None
+        if isinstance(statement, Allocate) and statement.buffer_var in self.around:
+            around = self.around[statement.buffer_var]
+            return around.of_role(name, lambda: self.projected(statement.body, name))
+        body = self.projected(statement.body, name)
+        if body is None or (isinstance(statement, DeclBuffer) and statement.buffer.data in self.around):
+            return body
         if isinstance(statement, (Allocate, DeclBuffer)):
             data = statement.buffer_var if isinstance(statement, Allocate) else statement.buffer.data
             if not uses_memory(body, data):
                 return body
+        if isinstance(statement, For) and SLOTS in statement.annotations:
+            rest = {key: value for key, value in statement.annotations.items() if key != SLOTS}
+            return statement.with_(body=body, annotations=rest)
         return statement.with_(body=body)
+
+    def _filling(self, part: Part) -> Stmt:
+        """What a role does beside loops of roles."""
+        body = part.body
+        for around in self.around.values():
+            body = around.filled(part, body)
+        return body
 
 
 class _Put(StmtRewriter):

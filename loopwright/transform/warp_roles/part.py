@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from loopwright.analysis.thread_axes import scope_of
-from loopwright.analysis.warp_roles import Role, RoleThreads
+from loopwright.analysis.warp_roles import Role
 from loopwright.ir import (
     AttrStmt,
     Buffer,
@@ -15,7 +15,6 @@ from loopwright.ir import (
     BufferStore,
     Call,
     Expr,
-    For,
     Node,
     Stmt,
     Var,
@@ -23,6 +22,7 @@ from loopwright.ir import (
     pre_order_visit,
 )
 from loopwright.ir.machine_intrinsics import HANDOFFS
+from loopwright.transform.warp_roles.errors import CannotSpecialize
 
 
 class Part(NamedTuple):
@@ -40,35 +40,22 @@ class Part(NamedTuple):
         return self.reads | self.writes
 
 
-class Launch:
-    """The threads of a kernel."""
-
-    def __init__(self, kernel: AttrStmt) -> None:
-        self.kernel = kernel
-        self.threads: list[AttrStmt] = []  # the axes
-        self.maps: list[tuple[Var, Expr]] = []  # of tensors that are copied, which the host makes
-
-
-class Around(Protocol):
-    """What a loop of roles asks of the nest that it stands in."""
-
-    body: Stmt
-    launch: Launch
-    thread: Var
-    threads: dict[str, RoleThreads]
-    stored: frozenset[Var]  # memory that the kernel stores to
-    accessed_once: frozenset[Var]  # tensors that one statement touches, and nothing else does
-
-    def loops_around(self, loop: For) -> list[For]:
-        """The loops of the nest around one of its loops of roles."""
-
-    def part(self, statement: Stmt, role: Role) -> Part:
-        """What a role does, without the condition that a thread is one of its."""
-
-
 def buffers_in(body: Stmt) -> list[Buffer]:
     accesses: list[BufferLoad | BufferStore] = [*collect(body, BufferLoad), *collect(body, BufferStore)]
     return [access.buffer for access in accesses]
+
+
+def check_is_seen_once(data: Var, users: Sequence[Part], problem: str) -> Buffer:
+    """The buffer that memory is; raises CannotSpecialize where it has several shapes, or its address is known."""
+    buffers = dict.fromkeys([buffer for part in users for buffer in buffers_in(part.body) if buffer.data is data])
+    if len(buffers) > 1:
+        names = ", ".join([buffer.name for buffer in buffers])
+        raise CannotSpecialize(f"{problem}, and it is seen as {names}", users[0].node, "use one buffer for it")
+    (buffer,) = buffers or [None]
+    if buffer is None or buffer.strides or any([data in part.pointers for part in users]):
+        what = "has strides" if buffer is not None and buffer.strides else "is known by its address"
+        raise CannotSpecialize(f"{problem}, and it {what}", users[0].node, "use a buffer without strides")
+    return buffer
 
 
 def memory_of(body: Stmt) -> tuple[frozenset[Var], frozenset[Var], frozenset[Var]]:

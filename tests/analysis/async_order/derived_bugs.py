@@ -287,8 +287,8 @@ BUGS: Final = {
         _WAIT_TILE,
         _NOTHING,
         "NotOrdered",
-        "AS[0, 0, 0] is read before anybody has written it: warpgroup 0 (role mma) multiplies it at t = 0, k "
-        "= 0, s = 0",
+        "AS[0, 0, 0]: warp 4 (role load) has a copy to it at t = 0, k = 0, and warpgroup 0 (role mma) "
+        "multiplies it at t = 0, k = 0, s = 0",
     ),
     "tiles are overwritten": Bug(
         "gemm",
@@ -415,17 +415,16 @@ BUGS: Final = {
         "gemm",
         "T.mbarrier_wait(T.address_of(results[slot]), phase)",
         "T.mbarrier_wait(T.address_of(results[slot]), 1 - phase)",
-        "NotOrdered",
-        "R[0, 0, 0] is read before anybody has written it: thread 160 (role store) has a store from it at t "
-        "= 0, half = 0",
+        "WaitsForever",
+        "threads 0 to 127 (role mma) wait at t = 0, half = 0 for the phase of parity 1 of mbarrier results[2] for ever",
     ),
     "slots that begin anew with each tile": Bug(
         "gemm",
         "        for t in range(2):\n            for j",
         "        for t in range(2):\n            turn[0] = 0\n            turn[1] = 1\n            for j",
         "NotOrdered",
-        "AS[0, 0, 0] is read before anybody has written it: warpgroup 0 (role mma) multiplies it at t = 0, k "
-        "= 0, s = 0",
+        "AS[0, 0, 0]: warp 4 (role load) has a copy to it at t = 0, k = 0, and warpgroup 0 (role mma) "
+        "multiplies it at t = 0, k = 0, s = 0",
     ),
     "a phase that does not turn": Bug(
         "gemm",

@@ -17,6 +17,7 @@ from loopwright.script import from_source
 from loopwright.target import Target
 from loopwright.transform.pipeline import stages
 from tests.autosched.gpu import test_pipelined_scan as scans
+from tests.autosched.gpu import test_tensor_gemm as matmuls
 from tests.codegen.source.cuda import test_async_copies as bulk
 from tests.codegen.source.cuda import test_group_copies as groups
 from tests.codegen.source.cuda import test_tensor_copies as boxes
@@ -80,6 +81,14 @@ def matmul(m: int, n: int, k: int, *, is_transposed: bool) -> list[te.Tensor]:
 def test_matmuls_by_rule_are_proved(is_transposed: bool):
     module = autosched.apply(matmul(256, 512, 1024, is_transposed=is_transposed), "nvidia/nvidia-h200").mod
     assert check_async_order(lowered(module["main"])) == AsyncOrder(1, ())
+
+
+GEMMS = ["beyond the end", "fewer columns than a tile", "batches, one of A alone", "e4m3", "blocks that stay"]
+
+
+@pytest.mark.parametrize("name", [*GEMMS, "parts of the sum"])
+def test_matmuls_of_odd_shapes_are_proved(name: str):
+    assert check_async_order(lowered(matmuls.CASES[name].plan().mod["main"])) == AsyncOrder(1, ())
 
 
 def test_of_long_loops_the_first_iterations_are_followed():

@@ -34,6 +34,7 @@ OTHER = {
     "warpgroups": [
         "the leading step of B",
         "both steps of B",
+        "steps beyond the memory",
         "the swizzle of A",
         "the second call begins anew",
         "every slab begins anew",

@@ -304,3 +304,10 @@ def test_axes_between_rows_and_the_reduction():
         wide = [one.astype("float64") for one in (x, y, z)]
         np.testing.assert_allclose(first, np.einsum("bihe,bjhe->bhij", wide[0], wide[1]), atol=1e-4)
         np.testing.assert_allclose(second, np.einsum("bhif,bfhd->bihd", wide[2], wide[1]), atol=1e-4)
+
+
+def test_results_on_their_way_need_no_barrier():
+    """Each thread stores elements of its own to shared memory; mbarriers tell the warp that stores boxes."""
+    case = Case(512, 512, 64)
+    source = lw.build(case.plan().mod, target=EMULATED).get_source()
+    assert "lw_tensor_store_2d" in source and "lw_role_barrier" not in source

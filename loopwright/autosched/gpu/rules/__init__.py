@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from loopwright.autosched.gpu.rule import GpuRule
+from loopwright.autosched.gpu.rules.attention import FusedAttention
 from loopwright.autosched.gpu.rules.default import DEFAULT_RULES
 from loopwright.autosched.gpu.rules.elementwise import Elementwise, Together
 from loopwright.autosched.gpu.rules.gemm import Gemm, ImplicitGemm
@@ -31,6 +32,7 @@ GPU_RULES: Final[list[GpuRule]] = [
     Transpose(),  # before element-wise work, which it is
     Together(),  # before element-wise work alone, which it is
     Elementwise(),
+    FusedAttention(),  # before the default binding, which would run a task of a CPU in each thread
     Scan(),  # before the default binding, which would run strips of columns in a thread each
     *DEFAULT_RULES,  # last: they take whatever is left
 ]

@@ -25,6 +25,7 @@ INSTRUCTIONS: Final = {
     # PTX, min and max: with .NaN the result is NaN if an operand is, and -0 is less than +0.
     "lw_min_f32": _on(800, "min.NaN.f32", "float", "f", "fa", "fb"),
     "lw_max_f32": _on(800, "max.NaN.f32", "float", "f", "fa", "fb"),
+    "lw_exp2_approx_f32": _on(500, "ex2.approx.ftz.f32", "float", "f", "fx"),
     "lw_quotient_f32": (
         "defined(__CUDA_ARCH__)",
         'float r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b)); const float q = a * r; '

@@ -27,7 +27,8 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, addressed, is_in_r
 from loopwright.runtime.dtype import FLOAT32, DataType
 from loopwright.runtime.errors import InternalError
 
-WARPGROUP_ARCHITECTURES: Final[dict[str, int | str]] = {"fence_proxy_async": 90}  # all others: that of wgmma
+# All others: that of wgmma.
+WARPGROUP_ARCHITECTURES: Final[dict[str, int | str]] = {"fence_proxy_async": 90, "compute_now": 70}
 WGMMA_ARCHITECTURE: Final = "sm_90a"
 _PTX_TYPES: Final = {
     "float16": "f16",
@@ -38,6 +39,7 @@ _PTX_TYPES: Final = {
     "int8": "s8",
     "uint8": "u8",
 }
+_UNUSUAL_NAN: Final = 0x7FC0DEAD
 _PER_LINE: Final = 8  # registers in a line of the text
 _WORD: Final = DataType("uint32")
 _SHAPE: Final = re.compile(
@@ -210,12 +212,21 @@ def _set_max_registers(writer: MemoryWriter, node: ir.Call) -> Code:
     return writer.effect(node.dtype, call(f"{full}<{count}>"))
 
 
+def _compute_now(writer: MemoryWriter, node: ir.Call) -> Code:
+    # An instruction that needs the value, and that no value lets run but one NaN: then it does nothing.
+    text = f"{{.reg .pred p; setp.eq.b32 p, %0, {_UNUSUAL_NAN}; @p nanosleep.u32 0;}}"
+    line = f'asm volatile("{text}" : : "f"(x) : "memory");'
+    name = define_on_gpu(writer.helpers, "compute_now", "void ", "float x", [line])
+    return writer.effect(node.dtype, call(name, writer.value(node.args[0])))
+
+
 # By intrinsic.
 WARPGROUP_CALLS: Final[dict[str, Callable[[MemoryWriter, ir.Call], Code]]] = {
     "wgmma": _wgmma,
     "wgmma_fence": _instruction("wgmma_fence", "wgmma.fence.sync.aligned"),
     "wgmma_commit": _instruction("wgmma_commit", "wgmma.commit_group.sync.aligned"),
     "wgmma_wait": _wait,
+    "compute_now": _compute_now,
     "set_max_registers": _set_max_registers,
     "fence_proxy_async": _instruction("fence_proxy_async", "fence.proxy.async.shared::cta"),
 }

@@ -359,6 +359,7 @@ def stages(A: T.Buffer((4, 4096), "float16"), B: T.Buffer((4, 4096), "float16"),
                     "float16", T.address_of(AS[k % 2, tx // 128 * 2048 + s * 16]), 64, 0, 512, 0,
                     "float16", T.address_of(BS[k % 2, s * 1024]), 128, 4096, 1024, 1, k + s > 0)
         T.wgmma_commit()
+        T.compute_now(T.Cast("float32", k))
         T.wgmma_wait(1)
         T.tvm_storage_sync("shared")
     T.wgmma_wait(0, T.address_of(acc[0]), 64)

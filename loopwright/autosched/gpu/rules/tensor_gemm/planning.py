@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, prod
 from typing import Final, NamedTuple
 
@@ -10,16 +9,14 @@ from loopwright.autosched.choices import option, pick
 from loopwright.autosched.decision import Choice, ChoiceKind, Decision, Roofline
 from loopwright.autosched.errors import NotWorthIt
 from loopwright.autosched.facts import const
-from loopwright.autosched.gpu.machine import GpuMachine
+from loopwright.autosched.gpu.machine import GpuMachine, with_figures
 from loopwright.autosched.gpu.rules.tensor_gemm.epilogue import is_tensor
 from loopwright.autosched.gpu.rules.tensor_gemm.matmul import TMA_BYTES, Matmul, Side
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import Size, Tile, seconds, slab_cycles, tiles_for
 from loopwright.ir import Buffer
-from loopwright.target import describe_gpu
 
 _SPLITS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _LEAST_PART: Final = 256  # products of a part
-_USUAL_BOARD: Final = "nvidia/nvidia-h200"
 _FEW_ROWS: Final = 32  # rows of a result of which tensor cores compute the transposed one
 
 
@@ -32,18 +29,6 @@ class Plan(NamedTuple):
     group: int  # rows of tiles that are walked column by column before the next ones
     blocks: int  # that are there at once, and compute tile after tile; 0 where each tile has a block
     splits: int  # parts of the sums, which other blocks compute
-
-
-def with_figures(machine: GpuMachine) -> GpuMachine:
-    """The machine, with the figures of a usual board where only its architecture is known.
-
-    A block for each multiprocessor stays until all tiles are computed, so no fewer must be counted than there are.
-    """
-    if machine.gpu.name or machine.gpu.is_host:
-        return machine
-    usual = describe_gpu(_USUAL_BOARD)
-    names = ("multiprocessors", "l2_cache_bytes", "memory_bandwidth", "float32_flops", "float16_flops")
-    return GpuMachine(replace(machine.gpu, **{name: getattr(usual, name) for name in names}))
 
 
 def plan_of(matmul: Matmul, machine: GpuMachine, result: Buffer) -> Plan:

@@ -102,8 +102,9 @@ class Steps:
         chunk, slots = chunk_of(self.tile.columns, result.dtype.nbytes), self.tile.slots
         if self.matmul.is_transposed or not slots or not chunk or not is_tensor(result):
             return None
-        if self.matmul.n < chunk or (self.matmul.m < self.tile.rows and self.matmul.m % _SWIZZLED_ROWS):
-            return None  # the box of all results would be narrower, or another one would begin within a swizzle
+        m, n = self.matmul.m, self.matmul.n
+        if (m < self.tile.rows and m % _SWIZZLED_ROWS) or (n < self.tile.columns and n % chunk):
+            return None  # a box would begin within a swizzle, or have columns that nobody computes
         return StagedResults(self.sch, last, chunk, slots)
 
     # --- tiles ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""attention_tiles: the sizes of the attention kernel, from the description of a machine.
+"""Tiles: the sizes of the loops of attention on a CPU, from the description of a machine.
 
     tiles = choose_tiles(Machine.of("llvm"), "float32", queries=128, keys=128, depth=64, width=64)
     tiles.queries           how many queries a task has: lanes of vectors while scores are computed
@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from loopwright.autosched import Machine
 from loopwright.autosched.cost import tile_step
-from loopwright.autosched.machine import bytes_of, rounded_up
+from loopwright.autosched.machine import Machine, bytes_of, rounded_up
 from loopwright.autosched.prefetch import prefetch_distance
 from loopwright.autosched.tile_search import TWO_AHEAD, register_tiles
 

@@ -1,4 +1,4 @@
-"""attention_kernel: the loops of attention, one kernel that never writes the scores to memory.
+"""The loops of attention on a CPU, one kernel that never writes the scores to memory.
 
     for each batch, head and group of queries (parallel):
         turned = queries · scale, transposed: a vector holds one number of each query
@@ -22,42 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from math import log
 
 from numpy import finfo
 
-from loopwright.ir import Broadcast, Buffer, BufferLoad, Expr, Ramp, Shuffle, Stmt, Var, cast, const
+from loopwright.autosched.attention.sizes import Attention, known
+from loopwright.autosched.attention.tiles import AttentionTiles
+from loopwright.ir import Broadcast, Buffer, BufferLoad, Dim, Expr, Ramp, Shuffle, Stmt, Var, cast, const
 from loopwright.ir.intrinsics import address_of, call_intrin, ceildiv, exp, infinity, maximum, minimum, select
 from loopwright.ir.ir_builder import BufferVar, create
-from loopwright.runtime.dtype import DataType
-from loopwright.topi.nn.attention_tiles import AttentionTiles
-from loopwright.topi.parts.sizes import known
-from loopwright.topi.types import Dim
 
 _KEY_VECTORS = 4  # of weights that are computed at once, where all are of one query
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What is computed: sizes, which are numbers or expressions, and how the tensors lie."""
-
-    batch: Expr
-    heads: Expr
-    group: Expr  # heads of queries for each head of keys and values
-    queries: Expr
-    keys: Expr
-    depth: int  # numbers of a query and a key
-    width: int  # numbers of a value
-    orders: tuple[str, str, str, str]  # of the query, the keys, the values and the result: "BSHD" or such
-    mask_order: str  # "BHQK" or "BHKQ"
-    scale: float
-    causal: bool
-    diagonal: int  # with `causal`, query q sees keys up to q + diagonal
-    hidden_is_zero: bool  # a query that sees no key has the result 0; else it is not a number
-    causal_by: str  # with `causal`, -inf is added to later scores ("add"), or chosen in their place
-    mask_selects: bool  # where the mask is -inf, that is chosen in place of the score
-    dtype: DataType  # of sums
 
 
 def attention_body(what: Attention, tiles: AttentionTiles, ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
