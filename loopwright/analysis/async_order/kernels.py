@@ -32,7 +32,8 @@ from loopwright.ir.warpgroup_intrinsics import WARPGROUP_INTRINSICS
 
 GROUP_COPIES: Final = frozenset({"tir.ptx_cp_async", "tir.ptx_commit_group", "tir.ptx_wait_group"})
 COPIES: Final = frozenset({"tir.bulk_copy_async", "tir.tensor_copy_async"})  # that an mbarrier waits for
-ASYNCHRONOUS: Final = ASYNC_INTRINSICS | TENSOR_COPY_INTRINSICS | WARPGROUP_INTRINSICS | GROUP_COPIES
+_OF_WARPGROUPS: Final = WARPGROUP_INTRINSICS - {"tir.compute_now"}  # which waits for nobody
+ASYNCHRONOUS: Final = ASYNC_INTRINSICS | TENSOR_COPY_INTRINSICS | _OF_WARPGROUPS | GROUP_COPIES
 SYNCHRONISES: Final = ASYNCHRONOUS | {"tir.tvm_storage_sync"}
 # Where the address of an mbarrier stands among the arguments.
 BARRIER_ARGUMENTS: Final = {

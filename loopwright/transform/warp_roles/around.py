@@ -142,11 +142,14 @@ class Around:
 
 
 def is_met(node: Allocate) -> bool:
-    """Whether it is memory of the block that several roles use."""
-    if not is_of_block(scope_of(node.buffer_var)):
+    """Whether it is memory of the block that a role fills, and others use."""
+    data = node.buffer_var
+    if not is_of_block(scope_of(data)):
         return False
     parts = [part for part in collect_statements(node.body, AttrStmt) if role_of(part) is not None]
-    return len({role_of(part) for part in parts if uses_memory(part.body, node.buffer_var)}) > 1
+    users = [part for part in parts if uses_memory(part.body, data)]
+    stores = [store for part in users for store in collect(part.body, BufferStore)]
+    return len({role_of(part) for part in users}) > 1 and any([store.buffer.data is data for store in stores])
 
 
 __all__ = ["Around", "is_met"]

@@ -12,7 +12,8 @@ come there, so that all roles run the same iterations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from loopwright.analysis.thread_axes import barrier
@@ -74,9 +75,9 @@ def in_kernel(body: Stmt, launch: Launch, may_alias: bool) -> Stmt:
         inner = [other for other in loops if other is not loop and any_statement(loop.body, lambda n: n is other)]  # noqa: B023
         if inner:
             raise CannotSpecialize("a loop of roles stands in another one", inner[0], "fuse the two loops")
-    around, (before, nest, after) = _nest_of(body, loops)
+    statement, nest, around = _nest_of(body, loops)
     made = Nest(nest, loops, launch, may_alias).specialized()
-    result: Stmt = _Put(around, seq([*before, made, *after])).visit(body)
+    result: Stmt = _Put(statement, around(made)).visit(body)
     return result
 
 
@@ -87,23 +88,62 @@ def _is_specialized(body: Stmt) -> bool:
     return all([node in made for node in collect_statements(body, AttrStmt) if role_of(node) is not None])
 
 
-def _nest_of(body: Stmt, loops: list[For]) -> tuple[Stmt, tuple[Sequence[Stmt], Stmt, Sequence[Stmt]]]:
-    """The loop of roles, or all loops around it with what roles do beside it, among what the block does otherwise.
+def _nest_of(body: Stmt, loops: list[For]) -> tuple[Stmt, Stmt, Callable[[Stmt], Stmt]]:
+    """A statement, the nest in it, and the statement with something in the place of the nest.
 
-    A statement, and its parts: what comes before the nest, the nest, and what comes behind it.
+    The nest is the loop of roles, or all loops around it with what roles do beside it, and memory that they hand on.
     """
-    while body not in loops and not (isinstance(body, Allocate) and is_met(body)):
+    while body not in loops:
+        if isinstance(body, Allocate) and is_met(body):
+            return _under_memory(body)
         if isinstance(body, (Allocate, DeclBuffer, AttrStmt, LetStmt)):
             body = body.body
             continue
         if not isinstance(body, SeqStmt):
             break
-        places = [k for k, part in enumerate(body.seq) if has_roles(part)]
-        first, end = places[0], places[-1] + 1
-        if len(places) > 1:
-            return body, (body.seq[:first], seq(body.seq[first:end]), body.seq[end:])
+        first, end = _places(body)
+        if end - first > 1:
+            return body, seq(body.seq[first:end]), partial(_between, body.seq[:first], body.seq[end:])
         body = body.seq[first]
-    return body, ((), body, ())
+    return body, body, lambda nest: nest
+
+
+def _between(before: Sequence[Stmt], after: Sequence[Stmt], nest: Stmt) -> Stmt:
+    return seq([*before, nest, *after])
+
+
+def _places(body: SeqStmt) -> tuple[int, int]:
+    """From where to where roles stand."""
+    places = [k for k, part in enumerate(body.seq) if has_roles(part)]
+    return places[0], places[-1] + 1
+
+
+def _under_memory(body: Stmt) -> tuple[Stmt, Stmt, Callable[[Stmt], Stmt]]:
+    """As `_nest_of`, of memory that roles hand on; other memory, and what fills it before, stays outside the nest."""
+    chain: list[Allocate | DeclBuffer] = []
+    inner = body
+    while isinstance(inner, (Allocate, DeclBuffer)):
+        chain.append(inner)
+        inner = inner.body
+    met = {node.buffer_var for node in chain if isinstance(node, Allocate) and is_met(node)}
+    data = [node.buffer_var if isinstance(node, Allocate) else node.buffer.data for node in chain]
+    before: Sequence[Stmt] = ()
+    after: Sequence[Stmt] = ()
+    if isinstance(inner, SeqStmt):
+        first, end = _places(inner)
+        before, after = inner.seq[:first], inner.seq[end:]
+        inner = seq(inner.seq[first:end])
+    nest = inner
+    for node, own in reversed(list(zip(chain, data, strict=True))):
+        nest = node.with_(body=nest) if own in met else nest
+
+    def around(made: Stmt) -> Stmt:
+        result = seq([*before, made, *after])
+        for node, own in reversed(list(zip(chain, data, strict=True))):
+            result = result if own in met else node.with_(body=result)
+        return result
+
+    return body, nest, around
 
 
 class Nest:
