@@ -142,6 +142,10 @@ def test_each_loop_has_barriers_of_its_own():
         (loop("T.serial(4", reverse("i", "T.serial(2"), memory=""), "a loop of roles stands in another one"),
         (loop("T.serial(4", "for q in range(2):\n" + indent(role("load", "S[tx] = A[i, tx]"), "    ")),
          "a statement stands beside the roles of the loop"),
+        # What roles hand on is shared memory of one iteration of one loop.
+        ('Z = T.decl_buffer((32,), scope="shared")\n' + loop("T.serial(4", role("a", "Z[tx] = A[i, tx]"), memory="")
+         + loop("T.serial(4", role("b", "B[i, tx] = Z[tx]"), memory=""),
+         "role a writes Z, which other roles touch as well, and it is allocated around the loop of roles"),
         (role("a", "C[0, tx] = A[0, tx]") + loop("T.serial(4", role("b", "B[i, tx] = C[0, tx]"), memory=""),
          "role a writes C, which role b touches as well"),
         ('L = T.decl_buffer((32, 1), scope="local")\n'
@@ -153,12 +157,6 @@ def test_each_loop_has_barriers_of_its_own():
 def test_nests_that_roles_cannot_run_by_themselves(body, message):
     with pytest.raises(CannotSpecialize, match=re.escape(message)):
         specialized(program(body))
-
-
-def test_memory_that_a_loop_fills_for_another_loop():
-    """It is handed on once, behind the last iteration."""
-    body = 'Z = T.decl_buffer((32,), scope="shared")\n' + loop("T.serial(4", role("a", "Z[tx] = A[i, tx]"), memory="")
-    check(body + loop("T.serial(4", role("b", "B[i, tx] = Z[31 - tx]"), memory=""))
 
 
 SQUARE = """
