@@ -249,7 +249,8 @@ class Walk(Block):
         env = self.env
         values = [_key(env.vars.get(var)) for var in what.free if var not in self.thread_variables]
         counted = [(at, _key(value)) for data in what.counters for at, value in env.cells.get(data, {}).items()]
-        key = (what.sites[0].node, len(what.sites), mask.number, self.is_certain, tuple(values), tuple(counted))
+        # Statements may share nodes: it takes all of the sites to tell one from another.
+        key = (what.sites, mask.number, self.is_certain, tuple(values), tuple(counted))
         result = self.known.get(key)
         if result is None:
             found = [(self.footprint(site, mask), site) for site in what.sites]

@@ -47,6 +47,32 @@ def test_random_roles_are_not_refused(seed: int):
     assert all([re.search("small values of|no time|first iterations", doubt) for doubt in known.doubts])
 
 
+def test_statements_that_share_an_expression_are_looked_at_one_by_one():
+    """Lowering makes `row[0]` one node in both loops; what they do with it differs."""
+    function = from_source("""
+@T.prim_func
+def main(N: T.Buffer(1, "int32"), A: T.Buffer((9, 64), "float16"), B: T.Buffer((9, 64)), C: T.Buffer((9, 64)), n: T.int32):
+    for bx in T.thread_binding(1, thread="blockIdx.x"):
+        for i in T.serial(n, annotations={"warp_role_stages": 1}):
+            row = T.decl_buffer((1,), "int32", scope="shared")
+            S = T.decl_buffer((64,), "float16", scope="shared")
+            with T.attr("load", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    if tx == 0:
+                        row[0] = T.take_ticket(T.address_of(N[0]))
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    for k in range(2):
+                        S[k * 32 + tx] = A[row[0], k * 32 + tx]
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    for k in range(2):
+                        B[row[0], k * 32 + tx] = T.Cast("float32", S[63 - (k * 32 + tx)])
+            with T.attr("use", "warp_role", 32):
+                for tx in T.thread_binding(32, thread="threadIdx.x"):
+                    C[row[0], tx] = T.Cast("float32", S[tx])
+""")
+    lw.build(function, target=EMULATED)
+
+
 @pytest.mark.parametrize("text", [bulk.ring(), boxes.RING, groups.pipeline(), warpgroups.STAGES, warpgroups.IN_PLACE])
 def test_kernels_by_hand_are_proved(text: str):
     assert check_async_order(lowered(from_source(text))) == AsyncOrder(1, ())
