@@ -145,7 +145,7 @@ def test_each_loop_has_barriers_of_its_own():
         # What roles hand on is shared memory of one iteration of one loop.
         ('Z = T.decl_buffer((32,), scope="shared")\n' + loop("T.serial(4", role("a", "Z[tx] = A[i, tx]"), memory="")
          + loop("T.serial(4", role("b", "B[i, tx] = Z[tx]"), memory=""),
-         "role a writes Z, which role b touches as well"),
+         "role a writes Z, which other roles touch as well, and it is allocated around the loop of roles"),
         (role("a", "C[0, tx] = A[0, tx]") + loop("T.serial(4", role("b", "B[i, tx] = C[0, tx]"), memory=""),
          "role a writes C, which role b touches as well"),
         ('L = T.decl_buffer((32, 1), scope="local")\n'

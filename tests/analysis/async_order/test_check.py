@@ -51,7 +51,8 @@ def test_statements_that_share_an_expression_are_looked_at_one_by_one():
     """Lowering makes `row[0]` one node in both loops; what they do with it differs."""
     function = from_source("""
 @T.prim_func
-def main(N: T.Buffer(1, "int32"), A: T.Buffer((9, 64), "float16"), B: T.Buffer((9, 64)), C: T.Buffer((9, 64)), n: T.int32):
+def main(N: T.Buffer(1, "int32"), A: T.Buffer((9, 64), "float16"),
+         B: T.Buffer((9, 64)), C: T.Buffer((9, 64)), n: T.int32):
     for bx in T.thread_binding(1, thread="blockIdx.x"):
         for i in T.serial(n, annotations={"warp_role_stages": 1}):
             row = T.decl_buffer((1,), "int32", scope="shared")
