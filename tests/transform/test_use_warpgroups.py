@@ -142,7 +142,7 @@ def test_rows_of_32_64_and_128_bytes(depth):
     ],
 )
 def test_types(a, b, sum, step):
-    check(a=a, b=b, sum=sum, step=step, depth=32)
+    check(a=a, b=b, sum=sum, step=step, depth=32, core="wgmma_tf32" if a == "float32" else "wgmma")
 
 
 @pytest.mark.parametrize("order", ["{left} * {right}", "{right} * {left}"])
@@ -211,6 +211,7 @@ GUARDED = CORE.replace("            acc[", "            if kk < 9:\n            
         ({"b": "bfloat16"}, "tensor cores do not multiply float16 by bfloat16"),
         ({"b": "int8"}, "tensor cores do not multiply float16 by int8"),
         ({"a": "float64", "b": "float64", "sum": "float64", "depth": 16}, "tensor cores do not multiply float64"),
+        ({"a": "float32", "b": "float32", "step": 8, "depth": 32}, "tensor cores round float32 to 10 bits"),
         ({"sum": "float16"}, "it adds up float16, and of float16 tensor cores add up float32"),
         ({"a": "int8", "b": "int8", "sum": "int32", "step": 32, "n": 40},
          "it has 40 columns and 32 of K, not 8, 16, 24 or a multiple of 16 columns"),

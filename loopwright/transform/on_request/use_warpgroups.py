@@ -59,6 +59,7 @@ from loopwright.transform.parts.register_operands import in_registers, register_
 from loopwright.transform.parts.statements import StmtRewriter
 from loopwright.transform.parts.swizzles import SWIZZLE
 from loopwright.transform.parts.warpgroup_products import (
+    CORES,
     PENDING,
     RELEASE,
     WARPGROUP,
@@ -259,7 +260,7 @@ class _UseWarpgroups(StmtRewriter):
         """The calls of a nest, as one group; the first one stores to accumulators that were cleared before."""
         nests = [inner for inner in collect_statements(loop, For) if core_of(inner) is not None]
         for nest in nests:
-            if core_of(nest) != WGMMA:
+            if core_of(nest) not in CORES:
                 raise NotForTensorCores(nest, f"there are none named {core_of(nest)}", f'annotate it with "{WGMMA}"')
         threads = {axis_of(node).var: node.value for node in sorted(self.threads, key=tag_of)}
         extents = {var: extent.value for var, extent in threads.items() if isinstance(extent, IntImm)}

@@ -41,7 +41,10 @@ from loopwright.ir import (
 from loopwright.ir.intrinsics import address_of
 from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS, OperandKind, is_in_registers, wgmma, widths
 
-WGMMA: Final = "wgmma"  # what such a loop is annotated with
+# What such a loop is annotated with; the second one says that float32 operands may be rounded to tfloat32.
+WGMMA: Final = "wgmma"
+TF32: Final = "wgmma_tf32"
+CORES: Final = (WGMMA, TF32)
 # Marks statements that come when all groups of products but the last so many are done.
 PENDING: Final = "pending_products"
 # Marks what says that tiles are free: when the groups before it that are not waited for are done.
@@ -117,7 +120,7 @@ def tiles_of_warpgroups(body: Stmt) -> dict[Var, Buffer]:
     """The tiles in shared memory that warpgroups multiply."""
     result: dict[Var, Buffer] = {}
     for loop in collect_statements(body, For):
-        if core_of(loop) == WGMMA:
+        if core_of(loop) in CORES:
             result |= {buffer.data: buffer for buffer in shared_operands(loop)}
     return result
 
@@ -212,6 +215,8 @@ def warpgroup_product(
         a, b = b, a
     kinds = [_kind_of(side) for side in (a, b)]
     kind = OPERAND_KINDS[kinds[0]]
+    if "tfloat32" in kinds and core_of(loop) != TF32:
+        raise Differs(f'tensor cores round float32 to 10 bits after the point (tfloat32); annotate it with "{TF32}"')
     if OPERAND_KINDS[kinds[1]].family != kind.family:
         raise Differs(f"tensor cores do not multiply {a.dtype} by {b.dtype}")
     if n not in widths(kind) or _extent(_loop_of(loops, counted.k)) != kind.k:
