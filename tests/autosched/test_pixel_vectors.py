@@ -120,7 +120,10 @@ def test_groups_of_one_channel(data, weight, stride, padding):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("data", "channels"), [((2, 3, 9, 33), 31), ((1, 2, 8, 40), 13), ((1, 5, 301), 17)])
 def test_a_prime_number_of_channels(data, channels):
-    check(data, (channels, data[1], *[3] * (len(data) - 2)), padding=1, after="bias relu")
+    func, arrays = convolution(data, (channels, data[1], *[3] * (len(data) - 2)), padding=1, after="bias relu")
+    plan = check_same_bits(func, arrays, target="llvm -num-cores=1")
+    assert "direct convolution" in plan.explain()  # by vectors of pixels or of channels, as the machine has it
+    assert "vectors of" in planned(func, AVX512).explain()
 
 
 def test_the_last_tile_may_have_fewer_channels():

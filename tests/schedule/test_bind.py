@@ -155,10 +155,9 @@ def test_threads_share_what_blocks_do_not():
     assert "iteration (vi=0) of B reads S[7]" in str(error)
 
 
-@pytest.mark.parametrize("scope", ["local", "wmma.accumulator"])
-def test_private_memory(scope):
+def test_private_memory():
     sch = tir.Schedule(through)
-    sch.set_scope("S", 0, scope)
+    sch.set_scope("S", 0, "local")
     sch.bind(sch.get_loops("S")[0], "threadIdx.x")
     refused(sch, WouldChangeValues, "bind would change a value", "bind", sch.get_loops("B")[0], "threadIdx.x")
 

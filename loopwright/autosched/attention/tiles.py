@@ -22,8 +22,8 @@ from loopwright.autosched.prefetch import prefetch_distance
 from loopwright.autosched.tile_search import TWO_AHEAD, register_tiles
 
 _NEARLY = 1.1  # what a tile of fewer queries may cost beside the best one
-_MOST_ROWS, _MOST_VECTORS = 8, 4  # of a tile: each is unrolled, and code takes compiling
-_MANY = 4096  # queries or keys, where it is not known how many
+_MOST_ROWS, _MOST_KEY_VECTORS = 8, 4  # of a tile: each is unrolled, and code takes compiling
+_MANY_SCORES = 4096  # queries or keys, where it is not known how many
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def choose_tiles(
 ) -> AttentionTiles:
     """The tiles that cost least; `heads` are those of all batches, and None is a size that is not known."""
     full = machine.lanes(dtype)
-    work = (heads or _MANY) * float(queries or _MANY) * (keys or _MANY) * (depth + width) * 2
+    work = (heads or _MANY_SCORES) * float(queries or _MANY_SCORES) * (keys or _MANY_SCORES) * (depth + width) * 2
     is_parallel = machine.threads_for(work / machine.flops_per_cycle(dtype)) > 1
     if queries == 1 and full > 1:
         return _one_query(machine, dtype, heads, keys, depth, width, is_parallel)
@@ -87,7 +87,7 @@ def _one_query(
     passes = ceil(columns / (machine.registers // 2))
     lanes = min(full, 1 << (max(width, 1).bit_length() - 1))
     size = bytes_of(dtype)
-    streams = (heads or _MANY) * (keys or _MANY) * (depth + width) * size > machine.l2
+    streams = (heads or _MANY_SCORES) * (keys or _MANY_SCORES) * (depth + width) * size > machine.l2
     return AttentionTiles(
         1,
         1,
@@ -132,4 +132,4 @@ def _value_tile(machine: Machine, lanes: int, together: int, width: int) -> tupl
 
 
 def _tiles(machine: Machine) -> list[tuple[int, int]]:
-    return list(register_tiles(machine, _MOST_ROWS, _MOST_VECTORS, TWO_AHEAD))
+    return list(register_tiles(machine, _MOST_ROWS, _MOST_KEY_VECTORS, TWO_AHEAD))

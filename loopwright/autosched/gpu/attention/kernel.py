@@ -34,7 +34,7 @@ from loopwright.ir.ir_builder import BufferVar, create
 from loopwright.transform.on_request.launch_threads import RESIDENT_BLOCKS
 
 _LOADS, _WEIGHTS, _MULTIPLIES = "keys", "values", "multiply"  # the roles
-_WARP = 32
+_WARP_LANES = 32
 
 
 def attention_kernel(shape: AttentionShape, plan: AttentionPlan) -> Stmt:
@@ -67,7 +67,7 @@ class _Kernel:
         self._tile_of_queries()
         self.q = self._tile(plan.queries, "Q")
         self.multiply = Multiply(ib, shape, plan)
-        with self._role(_LOADS, _WARP):
+        with self._role(_LOADS, _WARP_LANES):
             self._copy_queries()
         with self._role(_MULTIPLIES, plan.threads):
             self.multiply.begin()
@@ -145,9 +145,9 @@ class _Kernel:
 
     def _turn(self) -> None:
         """Keys and values of one tile."""
-        with self._role(_LOADS, _WARP):
+        with self._role(_LOADS, _WARP_LANES):
             self._copy(self.k, self.key, 1, self._first_key(self.j))
-        with self._role(_WEIGHTS, _WARP):
+        with self._role(_WEIGHTS, _WARP_LANES):
             self._copy(self.v, self.value, 2, self._first_key(self.j))
         with self._role(_MULTIPLIES, self.plan.threads):
             self._scores()
@@ -157,9 +157,9 @@ class _Kernel:
     def _turn_overlapped(self, count: Expr) -> None:
         """Keys of tile j, and values of tile j - 1: tensor cores weigh these while others become weights."""
         ib, j = self.ib, self.j
-        with self._role(_LOADS, _WARP), ib.if_scope(j < count):
+        with self._role(_LOADS, _WARP_LANES), ib.if_scope(j < count):
             self._copy(self.k, self.key, 1, self._first_key(j))
-        with self._role(_WEIGHTS, _WARP), ib.if_scope(j > 0):
+        with self._role(_WEIGHTS, _WARP_LANES), ib.if_scope(j > 0):
             self._copy(self.v, self.value, 2, self._first_key(j - 1))
         with self._role(_MULTIPLIES, self.plan.threads):
             with ib.if_scope(j.equal(0)):

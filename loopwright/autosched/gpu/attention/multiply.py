@@ -19,7 +19,7 @@ from math import log2
 from typing import Final, NamedTuple
 
 from loopwright.analysis.warp_roles import TENSOR_CORE
-from loopwright.autosched.gpu.attention.plan import GROUP_ROWS, AttentionPlan, AttentionShape
+from loopwright.autosched.gpu.attention.plan import QUERY_ROWS, AttentionPlan, AttentionShape
 from loopwright.autosched.gpu.thread_loops import run_on
 from loopwright.autosched.gpu.warp_totals import shuffled
 from loopwright.ir import Expr, For, ForKind, Max, Min, Select, StringImm, Var, const, logical_or
@@ -176,7 +176,7 @@ class Multiply:
         if shape.keys % plan.keys:
             conditions.append(first_key + plan.keys > shape.keys)
         if shape.causal:  # the first row of a warpgroup sees least
-            conditions.append(first_key + (plan.keys - 1) > sees(thread.warp // 4 * GROUP_ROWS))
+            conditions.append(first_key + (plan.keys - 1) > sees(thread.warp // 4 * QUERY_ROWS))
         if not conditions:
             return
         some = conditions[0] if len(conditions) == 1 else logical_or(*conditions)

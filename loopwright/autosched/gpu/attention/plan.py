@@ -10,13 +10,13 @@ from loopwright.autosched.attention.sizes import known
 from loopwright.autosched.gpu.machine import GpuMachine, with_figures
 from loopwright.ir import Buffer
 
-GROUP_ROWS: Final = 64  # queries of a warpgroup: the rows that wgmma has
+QUERY_ROWS: Final = 64  # queries of a warpgroup: the rows that wgmma has
 ROW_BYTES: Final = 128  # of a tile in shared memory: the widest swizzle
 _PER_GROUP: Final = 128  # threads of a warpgroup
-_BARRIERS: Final = 1 << 10  # bytes of shared memory for barriers and alignment
-_DEPTHS: Final = (64, 128, 256)
+_BARRIER_BYTES: Final = 1 << 10  # bytes of shared memory for barriers and alignment
+_DIMS: Final = (64, 128, 256)
 _REGISTERS: Final = {1: 0, 2: 232, 3: 160}  # by the number of warpgroups that multiply
-_MOST_STAGES: Final = 6
+_MOST_KEY_STAGES: Final = 6
 _PER_TILE: Final = 1.5  # what a tile of queries costs beside its keys, in the time of a tile of keys
 _JOIN: Final = 2.0  # what the second kernel costs, likewise
 _JOIN_PART: Final = 0.02
@@ -58,7 +58,7 @@ class AttentionPlan(NamedTuple):
     @property
     def queries(self) -> int:
         """Of a block."""
-        return self.groups * GROUP_ROWS
+        return self.groups * QUERY_ROWS
 
     @property
     def threads(self) -> int:
@@ -67,7 +67,7 @@ class AttentionPlan(NamedTuple):
 
     def shared_bytes(self, depth: int) -> int:
         rows = self.query_stages * self.queries + 2 * self.stages * self.keys
-        return rows * depth * 2 + _BARRIERS
+        return rows * depth * 2 + _BARRIER_BYTES
 
 
 def attention_shape(what: Attention, tensors: Sequence[Buffer]) -> AttentionShape | None:
@@ -103,11 +103,11 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
     machine = with_figures(machine)
     if not machine.gpu.has_wgmma or str(shape.query.dtype) not in ("float16", "bfloat16"):
         return None
-    if shape.depth not in _DEPTHS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
+    if shape.depth not in _DIMS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
         return None
-    rows_are_heads = shape.queries == 1 and shape.group <= GROUP_ROWS
+    rows_are_heads = shape.queries == 1 and shape.group <= QUERY_ROWS
     groups = 3 if shape.depth == 64 else 2
-    while groups > 1 and shape.queries <= (groups - 1) * GROUP_ROWS:
+    while groups > 1 and shape.queries <= (groups - 1) * QUERY_ROWS:
         groups -= 1
     plan = AttentionPlan(
         groups,
@@ -122,7 +122,7 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
     tiles = shape.batch * heads * (1 if rows_are_heads else -(-shape.queries // plan.queries))
     splits = _splits(tiles, -(-shape.keys // plan.keys), machine.multiprocessors)
     if groups == 1:  # little is computed with what is loaded
-        while plan.stages < _MOST_STAGES and _with_stage(plan).shared_bytes(shape.depth) <= machine.shared_memory:
+        while plan.stages < _MOST_KEY_STAGES and _with_stage(plan).shared_bytes(shape.depth) <= machine.shared_memory:
             plan = _with_stage(plan)
     return plan._replace(splits=splits)
 

@@ -33,7 +33,6 @@ _LEAST_TERMS: Final = 8  # products of a cell: fewer are no slab
 _LEAST_PART: Final = 64  # products of a part of a cell
 _MOST_SPLITS: Final = 64
 _SPLITS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)
-_MOST_UNROLLED_PARTS: Final = 16
 _MUCH: Final = 1.3  # times faster
 _DEPTHS: Final = (16, 8, 32, 64)
 

@@ -18,7 +18,7 @@ from loopwright.ir.warpgroup_intrinsics import OPERAND_KINDS
 
 TMA_BYTES: Final = 16  # rows of a tensor begin at multiples of it
 _KINDS: Final = {kind.dtype: kind for name, kind in OPERAND_KINDS.items() if kind.dtype.nbytes <= 2}
-_LEAST: Final = 3  # rows and columns: fewer are reductions of rows, and all in one pair of columns of a thread
+_LEAST_SIDE: Final = 3  # rows and columns: fewer are reductions of rows, and all in one pair of columns of a thread
 _LEAST_ROWS: Final = 16  # of the longer side: those of one warp
 _LEAST_K: Final = 32  # bytes: those of one wgmma
 
@@ -117,7 +117,7 @@ def matmul_of(facts: BlockFacts) -> Matmul | None:
     row, column = sides
     assert row is not None and column is not None
     result = Matmul(product, row, column)
-    is_small = min(result.m, result.n) < _LEAST or max(result.m, result.n) <= _LEAST_ROWS
+    is_small = min(result.m, result.n) < _LEAST_SIDE or max(result.m, result.n) <= _LEAST_ROWS
     is_small = is_small or result.k * result.itemsize < _LEAST_K
     return None if is_small else result
 

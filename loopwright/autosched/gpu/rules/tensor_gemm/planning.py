@@ -15,9 +15,9 @@ from loopwright.autosched.gpu.rules.tensor_gemm.matmul import TMA_BYTES, Matmul,
 from loopwright.autosched.gpu.rules.tensor_gemm.tiles import Size, Tile, seconds, slab_cycles, tiles_for
 from loopwright.ir import Buffer
 
-_SPLITS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-_LEAST_PART: Final = 256  # products of a part
-_FEW_ROWS: Final = 32  # rows of a result of which tensor cores compute the transposed one
+_PARTS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_SHORTEST: Final = 256  # products of a part
+_TRANSPOSED_ROWS: Final = 32  # rows of a result of which tensor cores compute the transposed one
 
 
 class Plan(NamedTuple):
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 def plan_of(matmul: Matmul, machine: GpuMachine, result: Buffer) -> Plan:
     """The tile that should be fastest; NotWorthIt where there is none."""
     machine = with_figures(machine)
-    if matmul.m <= _FEW_ROWS and matmul.n > matmul.m:
+    if matmul.m <= _TRANSPOSED_ROWS and matmul.n > matmul.m:
         matmul = matmul.transposed()
     size = Size(matmul.m, matmul.n, matmul.k, matmul.batch, matmul.itemsize, result.dtype.nbytes)
     rows, columns = [1 if side.is_k_major else 64 for side in matmul.sides]
@@ -70,7 +70,7 @@ def _splits_of(matmul: Matmul, size: Size) -> list[int]:
     """The numbers of parts that the sums may be cut into: whole slabs each."""
     if any([side.is_copied_first for side in matmul.sides]):
         return [1]
-    return [1, *[count for count in _SPLITS if size.k % (count * size.slab) == 0 and size.k // count >= _LEAST_PART]]
+    return [1, *[count for count in _PARTS if size.k % (count * size.slab) == 0 and size.k // count >= _SHORTEST]]
 
 
 def note_plan(decision: Decision, plan: Plan, machine: GpuMachine) -> None:

@@ -30,7 +30,7 @@ from loopwright.autosched.small_steps import extent_of, fused, loops_below
 from loopwright.schedule import BlockRV, LoopRV, Schedule
 
 _STEP_BYTES: Final = 32  # of K, in one wgmma
-_ROW: Final = 64  # elements of a row of a tile that runs along M or N
+_ROW_ELEMENTS: Final = 64  # elements of a row of a tile that runs along M or N
 _SWIZZLED_ROWS: Final = 8  # after which a swizzle repeats
 _LOAD: Final = "load"
 _MMA: Final = "mma"
@@ -147,7 +147,7 @@ class Steps:
         def layout(*index: Any) -> list[Any]:
             along, k = index[side.along], index[side.k]
             others = [value for at, value in enumerate(index) if at not in (side.along, side.k)]
-            return [*others, along // _ROW, k, along % _ROW]
+            return [*others, along // _ROW_ELEMENTS, k, along % _ROW_ELEMENTS]
 
         self.sch.transform_layout(copy, ("write", 0), layout)
 
@@ -156,6 +156,6 @@ class Steps:
         sch = self.sch
         if side.has_rows_across:
             k, along = [loop for loop in loops_below(sch, copy, slabs) if extent_of(sch, loop) != 1]
-            pieces, row = sch.split(along, [None, _ROW])
+            pieces, row = sch.split(along, [None, _ROW_ELEMENTS])
             sch.reorder(pieces, k, row)
         sch.annotate(loops_below(sch, copy, slabs)[0], "warp_role", _LOAD)

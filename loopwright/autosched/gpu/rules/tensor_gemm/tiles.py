@@ -20,23 +20,23 @@ GROUP_THREADS: Final = 128
 _WARP: Final = 32  # which loads
 _BARRIERS: Final = 1024  # bytes of shared memory for barriers, and before tiles that begin at multiples of 1024
 _MOST_ACCUMULATORS: Final = 128  # of a thread
-_OTHER_REGISTERS: Final = 40  # of a thread: addresses, counters, results on their way
+_REGISTERS_BESIDE: Final = 40  # of a thread: addresses, counters, results on their way
 _MOST_STAGES: Final = 12
 _LEAST_STAGES: Final = 2
 
 # Rates of an H200: of cuBLAS and of the kernels that this rule makes.
-_OF_PEAK: Final = 0.80  # of the nominal rate, by a kernel that does nothing but multiply: power is the limit
-_CLOCK: Final = 1.755e9
+_OF_TENSOR_PEAK: Final = 0.80  # of the nominal rate, by a kernel that does nothing but multiply: power is the limit
+_TENSOR_CLOCK: Final = 1.755e9
 _PORT: Final = 128.0  # bytes a cycle that shared memory of a multiprocessor reads or writes
 _L2: Final = 9.5e12  # bytes a second, for tiles that several multiprocessors load at about the same time
 _LATENCY: Final = 420.0  # cycles of a slab for a block by itself: a wait, four multiplications one after the other
 _LOADED: Final = 48.0  # bytes a cycle that a multiprocessor alone gets from L2
-_START: Final = 1.2e-6  # seconds until the first slab is there
+_FIRST_SLAB: Final = 1.2e-6  # seconds until the first slab is there
 _STORE: Final = 24.0  # cycles in which a warpgroup stores a pair of columns of its 64 rows
 _STAGE: Final = 6.0  # where they go to shared memory, from where another warp stores them
 _TILE: Final = 600.0  # cycles between two tiles of a block
-_SPLIT: Final = 1.1  # a second kernel has to pay
-_ALONE: Final = 0.55  # of the store of results that is not hidden where a multiprocessor has two blocks
+_SPLIT_PAYS: Final = 1.1  # a second kernel has to pay
+_STORE_ALONE: Final = 0.55  # of the store of results that is not hidden where a multiprocessor has two blocks
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def tiles_for(
                 slabs = ceil(size.k / size.slab)
                 stages = min(room // tile.slab, _MOST_STAGES, max(_LEAST_STAGES, slabs * 2))
                 registers = machine.gpu.registers_per_multiprocessor // resident // tile.threads
-                fits = tile.threads <= machine.max_threads and registers >= tile.accumulators + _OTHER_REGISTERS
+                fits = tile.threads <= machine.max_threads and registers >= tile.accumulators + _REGISTERS_BESIDE
                 if stages >= _LEAST_STAGES + resident - 1 and fits:
                     result.append(replace(tile, stages=stages))
     return result
@@ -149,25 +149,25 @@ def seconds(tile: Tile, size: Size, machine: GpuMachine, splits: int = 1) -> flo
     if splits > 1:
         parts = 4 * splits * size.m * size.n * size.batch
         summed = machine.launch + 2 * parts / machine.bandwidth_of(parts)
-        return _SPLIT * (seconds(tile, size.split(splits), machine) + summed)
+        return _SPLIT_PAYS * (seconds(tile, size.split(splits), machine) + summed)
     slabs = ceil(size.k / size.slab)
     tiles = size.tiles(tile)
     most = ceil(tiles / machine.multiprocessors)  # tiles of a multiprocessor
     busy = min(tiles, machine.multiprocessors)
     at_once = min(tile.resident, most)
-    computed = slabs * max(slab_cycles(tile, size, machine), _LATENCY / at_once) / _CLOCK
+    computed = slabs * max(slab_cycles(tile, size, machine), _LATENCY / at_once) / _TENSOR_CLOCK
     read = tile.slab * slabs
-    loaded = max(read * busy / _L2, read / (_LOADED * _CLOCK))
+    loaded = max(read * busy / _L2, read / (_LOADED * _TENSOR_CLOCK))
     pairs = tile.groups * tile.columns / 2
-    stored = ((_STAGE if tile.slots else _STORE) * pairs + _TILE) / _CLOCK
-    each = max(computed, loaded) + stored * (_ALONE if at_once > 1 else 1.0)
+    stored = ((_STAGE if tile.slots else _STORE) * pairs + _TILE) / _TENSOR_CLOCK
+    each = max(computed, loaded) + stored * (_STORE_ALONE if at_once > 1 else 1.0)
     memory = size.bytes / machine.bandwidth_of(size.bytes)
-    return machine.launch + _START + max(most * each, memory)
+    return machine.launch + _FIRST_SLAB + max(most * each, memory)
 
 
 def slab_cycles(tile: Tile, size: Size, machine: GpuMachine) -> float:
     """Cycles in which the warpgroups of a multiprocessor multiply a slab: of tensor cores, or of shared memory."""
-    rate = _OF_PEAK * machine.matrix_flops * (2 / size.itemsize) / machine.multiprocessors / _CLOCK
+    rate = _OF_TENSOR_PEAK * machine.matrix_flops * (2 / size.itemsize) / machine.multiprocessors / _TENSOR_CLOCK
     arithmetic = 2.0 * tile.rows * tile.columns * size.slab / rate
     reads = tile.groups * (GROUP_ROWS + tile.columns) * SLAB_BYTES
     return max(arithmetic, reads / _PORT)
