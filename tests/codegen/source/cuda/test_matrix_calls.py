@@ -108,7 +108,7 @@ def call(module: Any, name: str, *arrays: np.ndarray) -> None:
 
 
 def numbers(shape: tuple[int, ...], kind: str, seed: int) -> np.ndarray:
-    """Whole numbers on which sums of products are exact."""
+    """Integers on which sums of products are exact."""
     rng = np.random.default_rng(seed)
     dtype = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}.get(kind)
     if kind in ("int8", "uint8", "int32"):
