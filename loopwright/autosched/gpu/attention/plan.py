@@ -14,7 +14,10 @@ QUERY_ROWS: Final = 64  # queries of a warpgroup: the rows that wgmma has
 ROW_BYTES: Final = 128  # of a tile in shared memory: the widest swizzle
 _PER_GROUP: Final = 128  # threads of a warpgroup
 _BARRIER_BYTES: Final = 1 << 10  # bytes of shared memory for barriers and alignment
-_DIMS: Final = (64, 128, 256)
+# By head dimension: keys of a tile, stages, tiles of queries on their way, whether values are weighed under the next
+# softmax. The fastest of those in `benchmarks/gpu/attention.py --variants` on an H200.
+_MANY_QUERIES: Final = {64: (128, 4, 2, True), 128: (128, 2, 1, False), 256: (80, 2, 1, True)}
+_FEW_QUERIES: Final = {64: (128, 3, 1, True), 128: (128, 2, 1, True), 256: (64, 2, 1, True)}
 _REGISTERS: Final = {1: 0, 2: 232, 3: 160}  # by the number of warpgroups that multiply
 _MOST_KEY_STAGES: Final = 6
 _PER_TILE: Final = 1.5  # what a tile of queries costs beside its keys, in the time of a tile of keys
@@ -103,18 +106,19 @@ def attention_plan(shape: AttentionShape, machine: GpuMachine) -> AttentionPlan 
     machine = with_figures(machine)
     if not machine.gpu.has_wgmma or str(shape.query.dtype) not in ("float16", "bfloat16"):
         return None
-    if shape.depth not in _DIMS or shape.scale <= 0 or min(shape.batch, shape.heads, shape.queries, shape.keys) < 1:
+    is_empty = min(shape.batch, shape.heads, shape.queries, shape.keys) < 1
+    if shape.depth not in _MANY_QUERIES or shape.scale <= 0 or is_empty:
         return None
     rows_are_heads = shape.queries == 1 and shape.group <= QUERY_ROWS
-    groups = 3 if shape.depth == 64 else 2
-    while groups > 1 and shape.queries <= (groups - 1) * QUERY_ROWS:
-        groups -= 1
+    groups = 2 if shape.queries > QUERY_ROWS else 1
+    keys, stages, query_stages, overlaps = (_MANY_QUERIES if groups > 1 else _FEW_QUERIES)[shape.depth]
     plan = AttentionPlan(
         groups,
-        keys=64 if shape.depth == 256 else 128,
-        stages=2 if shape.depth > 64 else 3,
-        query_stages=1,
+        keys=keys,
+        stages=stages,
+        query_stages=query_stages,
         blocks=machine.multiprocessors,
+        overlaps=overlaps,
         registers=_REGISTERS[groups],
         rows_are_heads=rows_are_heads,
     )
