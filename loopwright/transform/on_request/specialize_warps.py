@@ -22,7 +22,8 @@ two roles touch, one of them writing, is refused. Every wait is for something th
 text, so that there is no deadlock: whatever has not happened yet, what comes first of it waits for nothing.
 
 A copy from global memory of what lies side by side becomes a bulk copy, which no thread waits for: it arrives at the
-barrier by itself. Threads of one role meet at barriers of their own (`insert_barriers` puts them).
+barrier by itself. So does a box of a tensor that one thread copies. Threads of one role meet at barriers of their own
+(`insert_barriers` puts them). What the roles of a nest do is in `transform/warp_roles`.
 
 Needs: no blocks, threads launched by attributes (`launch_threads`).  Leaves: no loop of roles. For GPUs that have
 barriers in memory.
